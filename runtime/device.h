@@ -1,0 +1,200 @@
+// Device, Stream, Event, Buffer, Graph: one interface over a CUDA GPU and the PTX simulator.
+//
+// All are cheap handles (a shared pointer); copying one copies the handle. A Device's implementation lives as long as
+// anything that was made from it.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
+
+namespace kiln {
+
+class Stream;
+namespace rt {
+class DeviceImpl;
+class StreamImpl;
+class EventImpl;
+class GraphImpl;
+class LoadedKernel;
+struct KernelImage;
+struct Allocation;
+}  // namespace rt
+
+/// Address in a device's memory. On the simulator it is a host address of the simulator's own heap.
+using DevicePtr = std::uint64_t;
+
+enum class DeviceKind : std::uint8_t { Cuda, Simulator };
+
+/// Totals since the device was opened or reset_counters() was called.
+struct Counters {
+  std::uint64_t launches = 0;          ///< kernels launched, replayed graph nodes included
+  // The rest is counted by the simulator only and 0 on a GPU.
+  std::uint64_t global_bytes_read = 0, global_bytes_written = 0;      ///< bytes that lanes asked for
+  std::uint64_t global_sectors_read = 0, global_sectors_written = 0;  ///< distinct 32-byte sectors a warp access
+  std::uint64_t instructions = 0;      ///< warp instructions executed
+  std::uint64_t bank_conflicts = 0;    ///< extra shared-memory wavefronts
+};
+
+class Device {
+ public:
+  /// The GPU with this ordinal. Throws DeviceError that says what is missing (driver library, device, its number).
+  static Device cuda(int ordinal = 0);
+  /// A simulator of `target` ("sm_80" … "sm_120a"); `sms` multiprocessors are modelled.
+  static Device simulator(const std::string& target = "sm_90a", int sms = 132);
+  /// The device KILN_DEVICE names, else the first GPU, else the simulator; says once in the log which and why.
+  static Device best();
+  /// Number of GPUs the driver offers; 0 without driver or device.
+  static int cuda_count();
+  /// Every device tests should cover: the simulator, and each GPU kind found.
+  static std::vector<Device> all();
+
+  DeviceKind kind() const;
+  bool is_simulator() const { return kind() == DeviceKind::Simulator; }
+  int ordinal() const;               ///< CUDA ordinal; -1 for the simulator
+  std::string name() const;          ///< "NVIDIA H200", "simulator (sm_90a, 132 SMs)"
+  std::string target() const;        ///< what code is compiled for: "sm_90a"
+  int ptx_version() const;           ///< newest PTX ISA this device's driver takes, as 10·major + minor (e.g. 87)
+  int sm_count() const;
+  std::size_t max_shared_bytes() const;  ///< dynamic shared memory a block may ask for
+  std::size_t total_memory() const;
+  Counters counters() const;
+  void reset_counters() const;
+  void synchronize() const;          ///< waits for all work; throws the DeviceError of a failed launch
+
+  /// Loads `image`; throws DeviceError with the assembler's log when the driver refuses it.
+  std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image) const;
+
+  rt::DeviceImpl& impl() const { return *impl_; }
+  bool operator==(const Device&) const = default;
+  explicit Device(std::shared_ptr<rt::DeviceImpl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<rt::DeviceImpl> impl_;
+};
+
+/// Work in order. Errors of asynchronous work surface at synchronize(), with the kernel's name and grid.
+class Stream {
+ public:
+  explicit Stream(const Device& device);
+  /// Borrows a CUstream (nullptr: the default stream) of `device`; it is never destroyed here.
+  static Stream foreign(const Device& device, void* cu_stream);
+  Device device() const;
+  void synchronize() const;
+  void* native() const;              ///< CUstream; nullptr on the simulator
+  bool capturing() const;
+  rt::StreamImpl& impl() const { return *impl_; }
+  explicit Stream(std::shared_ptr<rt::StreamImpl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<rt::StreamImpl> impl_;
+};
+
+/// A point in a stream.
+class Event {
+ public:
+  explicit Event(const Device& device);
+  void record(const Stream& stream);
+  void synchronize() const;
+  /// Microseconds between two recorded events. Throws DeviceError on the simulator, which has no clock.
+  static double elapsed_us(const Event& begin, const Event& end);
+  rt::EventImpl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<rt::EventImpl> impl_;
+};
+
+/// Kernels captured from a stream, replayed with one call.
+class Graph {
+ public:
+  /// Runs `work`, which launches on `stream`, and records instead of executing.
+  template <class F> static Graph capture(const Stream& stream, F&& work) {
+    begin(stream);
+    try {
+      std::forward<F>(work)();
+    } catch (...) {
+      abandon(stream);
+      throw;
+    }
+    return end(stream);
+  }
+  void replay(const Stream& stream) const;
+  std::size_t kernels() const;       ///< kernel nodes inside
+
+ private:
+  static void begin(const Stream&);
+  static Graph end(const Stream&);
+  static void abandon(const Stream&) noexcept;
+  explicit Graph(std::shared_ptr<rt::GraphImpl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<rt::GraphImpl> impl_;
+};
+
+namespace detail {
+/// Untyped storage of Buffer<T>; all logic is out of line.
+class RawBuffer {
+ public:
+  RawBuffer() = default;
+  RawBuffer(const Device&, std::size_t bytes);                 // from the device, at once
+  RawBuffer(const Stream&, std::size_t bytes);                 // stream-ordered, from the pool
+  RawBuffer(const Device&, DevicePtr, std::size_t bytes);      // borrowed
+  DevicePtr ptr() const;
+  std::size_t bytes() const;
+  bool valid() const { return alloc_ != nullptr; }
+  Device device() const;
+  void upload(const void* src, std::size_t bytes, std::size_t at);
+  void download(void* dst, std::size_t bytes, std::size_t at) const;
+  void fill_bytes(std::uint8_t value);
+
+ private:
+  std::shared_ptr<rt::Allocation> alloc_;
+};
+}  // namespace detail
+
+/// `n` elements of device memory, freed with the last handle.
+template <Element T>
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Throws DeviceError with the size asked for and the memory left when the device has too little.
+  Buffer(const Device& device, std::size_t n) : raw_(device, n * sizeof(T)), n_(n) {}
+  /// Stream-ordered: usable on `stream` at once, elsewhere after synchronisation.
+  Buffer(const Stream& stream, std::size_t n) : raw_(stream, n * sizeof(T)), n_(n) {}
+  /// Memory of somebody else, `n` elements at `ptr` on `device`; not freed here.
+  static Buffer foreign(const Device& device, DevicePtr ptr, std::size_t n) {
+    Buffer b;
+    b.raw_ = detail::RawBuffer(device, ptr, n * sizeof(T));
+    b.n_ = n;
+    return b;
+  }
+
+  std::size_t size() const { return n_; }
+  std::size_t bytes() const { return n_ * sizeof(T); }
+  DevicePtr ptr() const { return raw_.ptr(); }
+  Device device() const { return raw_.device(); }
+
+  /// Copies host elements to the front of the buffer (or to element `at`); waits until they are there.
+  void upload(std::span<const std::remove_const_t<T>> src, std::size_t at = 0) { raw_.upload(src.data(), src.size_bytes(), at * sizeof(T)); }
+  /// Copies elements from `at` on to the host; waits for the device's earlier work.
+  void download(std::span<T> dst, std::size_t at = 0) const { raw_.download(dst.data(), dst.size_bytes(), at * sizeof(T)); }
+  std::vector<T> to_vector() const {
+    std::vector<T> v(n_);
+    download(v);
+    return v;
+  }
+  void fill_bytes(std::uint8_t value) { raw_.fill_bytes(value); }
+  const detail::RawBuffer& raw() const { return raw_; }
+
+ private:
+  detail::RawBuffer raw_;
+  std::size_t n_ = 0;
+};
+
+}  // namespace kiln

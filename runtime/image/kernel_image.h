@@ -1,0 +1,67 @@
+// KernelImage: everything needed to launch one compiled kernel, with no compiler present. A launch *recipe*, because
+// grid, tensor maps and hidden parameters are completed at launch (IR.md §6).
+//
+// File format .kimg: magic "KIMG", format version, then length-prefixed sections. Readers skip sections they do not know
+// and refuse a newer major version; the format is append-only.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/source_loc.h"
+#include "runtime/image/arg_sig.h"
+
+namespace kiln::rt {
+
+/// How the user's grid (programs) becomes the grid of thread blocks.
+enum class GridRule : std::uint8_t {
+  Identity,    ///< one block a program
+  CeilDiv,     ///< ⌈programs.x / programs_per_cta⌉ blocks
+  Persistent,  ///< min(programs, co-resident clusters) × cluster size, asked from the device at load
+};
+
+/// Parameters that the launcher appends after the user's, in this order.
+enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
+
+/// One launch configuration; the image lists candidates in order of preference (IR.md §2.8).
+struct LaunchRecipe {
+  GridRule grid = GridRule::Identity;
+  std::uint32_t programs_per_cta = 1;
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};
+  std::uint32_t smem_bytes = 0;      ///< dynamic shared memory
+  std::uint32_t max_registers = 0;   ///< cap compiled in; 0: none
+  bool nonportable_cluster = false;
+  bool pdl = false;                  ///< programmatic dependent launch allowed
+  std::vector<HiddenParam> hidden;
+  std::uint64_t workspace_bytes = 0;
+};
+
+/// Facts of the compiled code, for reports; -1 where not known before the driver's assembly.
+struct KernelReport {
+  int registers = -1, spill_bytes = -1, static_smem_bytes = -1;
+  double bytes_read_per_program = -1, bytes_written_per_program = -1;  ///< unmasked; -1 if data-dependent
+  std::vector<std::string> facts;    ///< each fact the code relies on, in words
+};
+
+struct KernelImage {
+  std::string name;                  ///< entry symbol in the PTX
+  std::string target;                ///< "sm_90a"
+  std::string ptx;                   ///< may be empty when a cubin is present
+  std::string cubin;                 ///< machine code for exactly `target`; may be empty
+  ArgSig signature;
+  std::vector<LaunchRecipe> candidates;
+  std::uint32_t accepted = 0;        ///< index of the candidate in use
+  KernelReport report;
+  SourceLoc definition;              ///< where the user defined the kernel
+
+  const LaunchRecipe& recipe() const { return candidates.at(accepted); }
+};
+
+/// The .kimg bytes of `image`.
+std::string serialise(const KernelImage& image);
+/// Reads .kimg bytes; throws Error that names `origin` and what is wrong when they are not a complete valid image.
+KernelImage deserialise(const std::string& bytes, const std::string& origin);
+
+}  // namespace kiln::rt
