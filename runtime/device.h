@@ -32,7 +32,7 @@ struct Allocation;
 /// Address in a device's memory. On the simulator it is a host address of the simulator's own heap.
 using DevicePtr = std::uint64_t;
 
-enum class DeviceKind : std::uint8_t { Cuda, Simulator };
+enum class DeviceKind : std::uint8_t { Cuda, Simulator, Interpreter };
 
 /// Totals since the device was opened or reset_counters() was called.
 struct Counters {

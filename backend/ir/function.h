@@ -125,7 +125,7 @@ class Function {
   const LinearLayout& layout(LayoutId id) const { return layouts_[id]; }
   std::size_t layout_count() const { return layouts_.size(); }
 
-  // Structure. Created instructions are in no region until inserted.
+  // Created instructions are in no region until inserted.
   Value add_value(Type, InstId def);
   Value add_region_param(RegionId, Type);
   RegionId add_region(InstId owner);
