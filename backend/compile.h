@@ -1,31 +1,13 @@
 // compile: tile IR → KernelImage. No LLVM type appears here; this is all that dsl/jit knows of the back end.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "backend/ir/function.h"
+#include "backend/options.h"
 #include "backend/target.h"
 #include "runtime/image/kernel_image.h"
 
 namespace kiln {
-
-/// What the user may fix; 0 = the compiler chooses. Part of every cache key.
-struct CompileOptions {
-  int num_warps = 0;
-  int cluster = 0;
-  int max_registers = 0;
-  bool line_info = true;
-  bool strict = false;             ///< no fma formation, no rewrites that change rounding
-  bool operator==(const CompileOptions&) const = default;
-};
-
-struct StageTime {
-  std::string stage;               ///< pass name, "llvm", …
-  double us = 0;
-};
-struct CompileStats {
-  std::vector<StageTime> times;
-};
 
 /// Runs the pipeline on a copy of `traced` (stage Traced) and emits PTX. Calls no driver. `stats` may be null.
 /// Throws UserError for kernels the target cannot run, InternalError (with the dump's path) for Kiln's own faults.

@@ -25,15 +25,16 @@ const std::vector<Layer>& layers() {
       {"runtime/", {"runtime/base/", "runtime/image/", "runtime/cuda/", "runtime/sim/"}},
       {"backend/ir/", {"runtime/base/"}},
       {"backend/target", {"runtime/base/"}},
-      {"backend/pass/", {"runtime/base/", "backend/ir/", "backend/target"}},
-      {"backend/llvm/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/target", "backend/"}},
-      {"backend/tools/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/target", "backend/"}},
-      {"backend/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/llvm/", "backend/target"}},
+      {"backend/options.h", {}},
+      {"backend/pass/", {"runtime/base/", "backend/ir/", "backend/target", "backend/options.h"}},
+      {"backend/llvm/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/target", "backend/options.h", "backend/"}},
+      {"backend/tools/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/target", "backend/options.h", "backend/"}},
+      {"backend/", {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/llvm/", "backend/target", "backend/options.h"}},
       {"dsl/lang/", {"runtime/base/", "runtime/device.h", "runtime/launch.h", "runtime/image/arg_sig.h", "backend/ir/"}},
       {"dsl/lib/", {"runtime/base/", "dsl/lang/"}},
       {"dsl/expr/", {"runtime/base/", "runtime/device.h", "backend/ir/", "dsl/lang/", "dsl/lib/"}},
-      {"dsl/tools/", {"runtime/", "runtime/base/", "backend/target", "backend/compile.h", "bench/", "dsl/"}},
-      {"dsl/", {"runtime/", "runtime/base/", "runtime/image/", "backend/ir/", "backend/compile.h", "backend/target", "dsl/lang/"}},
+      {"dsl/tools/", {"runtime/", "runtime/base/", "backend/target", "backend/options.h", "backend/compile.h", "bench/", "dsl/"}},
+      {"dsl/", {"runtime/", "runtime/base/", "runtime/image/", "backend/ir/", "backend/compile.h", "backend/options.h", "backend/target", "dsl/lang/"}},
   };
   return table;
 }

@@ -1,0 +1,58 @@
+#include "backend/ir/layout_zoo.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "runtime/base/error.h"
+
+namespace kiln::ir {
+
+std::int64_t padded(std::int64_t extent) { return std::int64_t(std::bit_ceil(std::uint64_t(extent))); }
+
+std::vector<std::int64_t> padded(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t extent : shape) out.push_back(padded(extent));
+  return out;
+}
+
+std::int64_t padded_elements(const std::vector<std::int64_t>& shape) {
+  std::int64_t n = 1;
+  for (std::int64_t extent : shape) n *= padded(extent);
+  return n;
+}
+
+LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order, int warps,
+                     int blocks) {
+  KILN_CHECK(order.size() == shape.size(), fmt::format("blocked: order of {} axes for rank {}", order.size(), shape.size()));
+  LinearLayout layout(padded(shape));
+  KILN_CHECK(shape.empty() ? vector == 1 : vector <= padded(shape[order[0]]),
+             fmt::format("blocked: vector of {} in extents {}", vector, fmt::join(shape, "x")));
+  std::vector<LinearLayout::Coord> walk;  // bases of the padded tile's bits, fastest first
+  for (int axis : order)
+    for (std::int64_t step = 1; step < layout.out_shape()[axis]; step *= 2) {
+      LinearLayout::Coord c(shape.size(), 0);
+      c[axis] = step;
+      walk.push_back(std::move(c));
+    }
+  std::size_t next = 0;
+  const auto take = [&](Hw h, std::int64_t size) {
+    KILN_CHECK(std::has_single_bit(std::uint64_t(size)), fmt::format("blocked: {} {}s is not a power of two", size, name(h)));
+    for (; size > 1; size /= 2)
+      layout.add_bit(h, next < walk.size() ? walk[next++] : LinearLayout::Coord(shape.size(), 0));
+  };
+  take(Hw::Register, vector);
+  take(Hw::Lane, 32);
+  take(Hw::Warp, warps);
+  take(Hw::Block, blocks);
+  while (next < walk.size()) layout.add_bit(Hw::Register, walk[next++]);
+  return layout;
+}
+
+std::vector<int> row_major(int rank) {
+  std::vector<int> order;
+  for (int axis = rank - 1; axis >= 0; --axis) order.push_back(axis);
+  return order;
+}
+
+}  // namespace kiln::ir

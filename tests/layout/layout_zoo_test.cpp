@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backend/ir/layout_zoo.h"
+
+namespace kiln::ir {
+namespace {
+
+TEST(Blocked, ThreadOwnsVectorsAtStrideOfAllThreads) {
+  for (std::int64_t vector : {1, 2, 4, 8})
+    for (int warps : {1, 2, 8}) {
+      const std::int64_t threads = 32 * warps, n = 4096;
+      const LinearLayout l = blocked({n}, vector, {0}, warps);
+      EXPECT_TRUE(l.surjective() && l.injective());
+      for (std::int64_t e = 0; e < n; ++e) {
+        const std::int64_t thread = e / vector % threads, reg = e % vector + vector * (e / (vector * threads));
+        EXPECT_EQ(l.apply({{Hw::Register, reg}, {Hw::Lane, thread % 32}, {Hw::Warp, thread / 32}})[0], e);
+      }
+    }
+}
+
+TEST(Blocked, WalksTheFastestAxisFirst) {
+  const LinearLayout rows = blocked({64, 32}, 4, row_major(2), 4), columns = blocked({64, 32}, 4, {0, 1}, 4);
+  EXPECT_EQ(rows.basis(Hw::Register, 0), (LinearLayout::Coord{0, 1}));
+  EXPECT_EQ(rows.basis(Hw::Lane, 0), (LinearLayout::Coord{0, 4}));
+  EXPECT_EQ(rows.basis(Hw::Lane, 3), (LinearLayout::Coord{1, 0}));
+  EXPECT_EQ(columns.basis(Hw::Register, 0), (LinearLayout::Coord{1, 0}));
+  EXPECT_EQ(columns.basis(Hw::Lane, 4), (LinearLayout::Coord{0, 1}));
+}
+
+TEST(Blocked, SmallTilesReplicateInsteadOfRepeatingRegisters) {
+  const LinearLayout l = blocked({8}, 4, {0}, 4);
+  EXPECT_EQ(l.in_bits(Hw::Lane), 5);
+  EXPECT_EQ(l.in_bits(Hw::Warp), 2);
+  EXPECT_EQ(l.free_bits(Hw::Register), 0);
+  EXPECT_EQ(l.free_bits(Hw::Lane), 0b11110);
+  EXPECT_EQ(l.free_bits(Hw::Warp), 0b11);
+}
+
+TEST(Blocked, RankZeroIsHeldByEveryThread) {
+  const LinearLayout l = blocked({}, 1, {}, 2);
+  EXPECT_TRUE(l.surjective());
+  EXPECT_EQ(l.free_bits(Hw::Lane), 31);
+}
+
+TEST(Blocked, PaddingFallsIntoWholeRegisters) {
+  // 12288 elements of 2 bytes: 256 threads x 6 of 8 vectors of 8.
+  const LinearLayout l = blocked({12288}, 8, {0}, 8);
+  std::int64_t live = 0;
+  for (std::int64_t r = 0; r < l.in_size(Hw::Register); ++r) {
+    const RegisterUse use = register_use(l, r, {12288});
+    EXPECT_NE(use, RegisterUse::Partial);
+    live += use == RegisterUse::Full;
+  }
+  EXPECT_EQ(l.in_size(Hw::Register), 64);
+  EXPECT_EQ(live, 48);
+}
+
+TEST(Blocked, BlockBitsDistributeOverACluster) {
+  const LinearLayout l = blocked({1024}, 4, {0}, 1, 4);
+  EXPECT_EQ(l.in_size(Hw::Block), 4);
+  EXPECT_EQ(l.basis(Hw::Block, 0), (LinearLayout::Coord{128}));
+  EXPECT_TRUE(l.surjective() && l.injective());
+}
+
+TEST(Padded, RoundsUpToPowersOfTwo) {
+  EXPECT_EQ(padded(1), 1);
+  EXPECT_EQ(padded(24), 32);
+  EXPECT_EQ(padded_elements({3, 24, 64}), 4 * 32 * 64);
+}
+
+}  // namespace
+}  // namespace kiln::ir
