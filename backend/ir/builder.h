@@ -1,5 +1,8 @@
 // Builder: appends instructions with inferred types, folds constants through the reference evaluator, keeps locations.
 #pragma once
+#include <optional>
+#include <vector>
+
 #include "backend/ir/function.h"
 
 namespace kiln::ir {
@@ -25,17 +28,24 @@ class Builder {
   Value bitcast(Value x, DType, SourceLoc);
   Value select(Value cond, Value a, Value b, SourceLoc);
   Value ptr_add(Value ptr, Value offset, SourceLoc);
-  Value load(Value ptr, Value mask, Value other, CacheHint, SourceLoc);  ///< mask, other may be invalid
+  /// mask and other may be invalid; other is only used in lanes whose mask is false, so it is dropped without a mask.
+  Value load(Value ptr, Value mask, Value other, CacheHint, SourceLoc);
   void store(Value ptr, Value value, Value mask, CacheHint, SourceLoc);
   /// Any elementwise op of ops.def; `fast` only where the op is not Exact.
   Value elementwise(Op, std::vector<Value> operands, SourceLoc, bool fast = false);
 
   /// The literal of v if it is a constant (or a splat of one).
   std::optional<Literal> literal(Value v) const;
-  /// Appends any op after type inference; the makers above are written with it.
+  /// Appends any op of at most one result after type inference, or gives what fold() knows it to be; the makers above
+  /// are written with it. `result`: its type where operands do not imply it (shape of splat, dtype of cast). Invalid for
+  /// an op without results.
   Value make(Op, std::vector<Value> operands, std::vector<Attr> attrs, SourceLoc, std::optional<Type> result = {});
+  /// Appends any op after type inference, unfolded; regions are added by the caller. `stated`: the result types of an if.
+  InstId append(Op, std::vector<Value> operands, std::vector<Type> stated, std::vector<Attr> attrs, SourceLoc);
 
  private:
+  Value filled(const Literal&, const Type&, SourceLoc);
+
   Function& f_;
   RegionId region_;
 };

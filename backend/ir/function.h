@@ -30,10 +30,6 @@ inline constexpr std::uint32_t kNone = ~0u;
 enum class Stage : std::uint8_t { Traced, Canonical, Laid, Pipelined, Specialised, Allocated, Synced };
 const char* name(Stage);
 
-/// Names of attributes; one enum so that an attribute has one meaning everywhere.
-enum class AttrKey : std::uint8_t { value, index, axis, start, end, saturate, fast, cache };
-const char* name(AttrKey);
-
 /// A literal of any dtype as its bit pattern, zero-extended to 64 bits. index and integers: two's complement.
 struct Literal {
   DType dtype = DType::i32;
@@ -47,6 +43,7 @@ struct Literal {
 
 /// Cache hint of a load or store (ROWS.md §3). Plain: none.
 enum class CacheHint : std::uint8_t { Plain, NoAllocate, Streaming, EvictFirst };
+const char* name(CacheHint);
 
 using AttrValue = std::variant<std::int64_t, Literal, std::string>;
 struct Attr {
@@ -58,15 +55,16 @@ struct Attr {
 struct Inst {
   Op op;
   RegionId parent = kNone;
-  std::vector<Value> operands;
+  std::vector<Value> operands;      ///< changed through Function, which keeps the use lists
   std::vector<Value> results;
-  std::vector<Attr> attrs;          ///< in ops.def order; absent optional attributes are left out
+  std::vector<Attr> attrs;          ///< in ops.def order; optional attributes that are 0 are left out
   std::vector<RegionId> regions;
   SourceLoc loc;
 
   const Attr* find(AttrKey) const;
   std::int64_t i64(AttrKey, std::int64_t absent = 0) const;
   bool flag(AttrKey k) const { return i64(k, 0) != 0; }
+  const Literal& literal() const;   ///< attribute `value` of a constant
 };
 
 struct Region {
@@ -77,6 +75,7 @@ struct Region {
 
 /// Who executes a program (IR.md §2); chosen by choose-exec, edited only by the autotuner.
 enum class Team : std::uint8_t { Warp, Cta, Cluster };
+const char* name(Team);
 struct Exec {
   Team team = Team::Cta;
   int warps = 4;                    ///< of one team; a power of two
@@ -96,7 +95,19 @@ struct Param {
   bool is_one = false;              ///< index known to be 1
 };
 
-/// Largest register layout table, value and instruction counts are bounded by memory only.
+/// What a value of the original became in a copy; values not in it stand for themselves.
+class ValueMap {
+ public:
+  void set(Value from, Value to) {
+    if (from.id >= to_.size()) to_.resize(from.id + 1);
+    to_[from.id] = to;
+  }
+  Value operator()(Value v) const { return v.id < to_.size() && to_[v.id].valid() ? to_[v.id] : v; }
+
+ private:
+  std::vector<Value> to_;
+};
+
 class Function {
  public:
   explicit Function(std::string name = {}, SourceLoc loc = {});
@@ -116,6 +127,8 @@ class Function {
   void set_type(Value v, Type t) { values_[v.id].type = std::move(t); }
   /// Instruction that defines v; kNone when v is a region parameter.
   InstId def(Value v) const { return values_[v.id].def; }
+  /// Region that v is a parameter of; kNone when an instruction defines v.
+  RegionId param_region(Value v) const { return values_[v.id].region; }
   SourceLoc loc_of(Value v) const;
   std::size_t value_count() const { return values_.size(); }
   std::size_t inst_count() const { return insts_.size(); }
@@ -129,22 +142,38 @@ class Function {
   Value add_value(Type, InstId def);
   Value add_region_param(RegionId, Type);
   RegionId add_region(InstId owner);
+  /// Makes an instruction with one new value per result type; its regions are added with add_region.
   InstId create(Op, std::vector<Value> operands, std::vector<Type> result_types, std::vector<Attr> attrs, SourceLoc);
   void append(RegionId, InstId);
   void insert_before(InstId position, InstId);
-  /// Unlinks `i` from its region; its values must have no remaining uses.
+  /// Unlinks `i` and everything in its regions; its values must have no uses outside.
   void remove(InstId);
+  /// Copy of `i` and its regions, in no region yet. Operands found in `map` are replaced; results and region parameters
+  /// are added to it.
+  InstId clone(InstId i, ValueMap& map);
+  /// Appends copies of the instructions of `from` to `to`; parameters of `from` should be in `map`.
+  void clone_into(RegionId to, RegionId from, ValueMap& map);
+
+  void set_operand(InstId, std::size_t position, Value);
+  void set_operands(InstId, std::vector<Value>);
   /// Every use of `from` becomes a use of `to`, in all regions.
   void replace_all_uses(Value from, Value to);
-  /// Users of v in program order, one entry per operand position.
+  /// Users of v in program order, one entry per operand position; instructions in no region come last.
   std::vector<InstId> users(Value) const;
-  bool has_uses(Value) const;
+  bool has_uses(Value v) const { return !values_[v.id].uses.empty(); }
+  std::size_t use_count(Value v) const { return values_[v.id].uses.size(); }
+  /// Whether every use list holds exactly the operand positions that name its value (a check for the verifier).
+  bool use_lists_consistent() const;
 
  private:
   struct ValueData {
     Type type;
-    InstId def;
+    InstId def = kNone;
+    RegionId region = kNone;
+    std::vector<InstId> uses;       ///< unordered, one entry per operand position
   };
+  void drop_use(Value, InstId);
+  void unlink_contents(InstId);
   std::vector<Inst> insts_;
   std::vector<Region> regions_;
   std::vector<ValueData> values_;

@@ -19,7 +19,34 @@ inline constexpr int kOpCount = 0
 #include "backend/ir/ops.def"
     ;
 
-/// What operand types an elementwise op takes and what it gives. All operands have one type (Shl, Shr too).
+/// The elementwise ops alone, so that a switch over them needs no default.
+enum class Ew : std::uint8_t {
+#define KILN_EW(Enum, ...) Enum,
+#include "backend/ir/ops.def"
+};
+/// `op` as an elementwise op, if it is one.
+std::optional<Ew> elementwise(Op op);
+
+/// Names of attributes; one enum so that an attribute has one meaning everywhere.
+enum class AttrKey : std::uint8_t {
+#define KILN_ATTR(name, ...) name,
+#include "backend/ir/ops.def"
+};
+const char* name(AttrKey);
+std::optional<AttrKey> attr_named(std::string_view name);
+
+/// How an attribute is held in AttrValue and printed: Int, Flag (0 or 1) and Cache (a CacheHint) as integers.
+enum class AttrKind : std::uint8_t { Int, Flag, Literal, Cache };
+struct AttrInfo {
+  const char* name;
+  AttrKind kind;
+  bool optional;  ///< left out where it is 0
+  const char* doc;
+};
+const AttrInfo& info(AttrKey);
+
+/// What operand types an elementwise op takes and what it gives. All operands have one type (Shl, Shr too). The 8-bit
+/// floats take part in no arithmetic: "floats" here are f16, bf16, f32, f64.
 enum class TypeRule : std::uint8_t {
   None,   ///< structural op: its infer_ function decides
   Num,    ///< integers, index and floats → same type
@@ -52,11 +79,14 @@ struct OpInfo {
   TypeRule rule;
   Accuracy accuracy;
   std::span<const char* const> operand_names;  ///< trailing "?" optional, "..." variadic
-  std::span<const char* const> attr_names;
+  std::span<const AttrKey> attrs;              ///< in printed order
   int regions;
   bool pure, terminator;
   std::span<const Effect> effects;
   const char* doc;
+
+  int min_operands() const;
+  int max_operands() const;                    ///< of a variadic op: INT_MAX
 };
 
 const OpInfo& info(Op);

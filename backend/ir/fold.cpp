@@ -1,0 +1,88 @@
+#include "backend/ir/fold.h"
+
+#include "backend/ir/eval.h"
+
+namespace kiln::ir {
+namespace {
+
+std::int64_t attr_i64(std::span<const Attr> attrs, AttrKey key) {
+  for (const Attr& a : attrs)
+    if (a.key == key) return std::get<std::int64_t>(a.value);
+  return 0;
+}
+
+/// Whether `op` with this literal as right operand gives the left one, bit for bit.
+bool right_identity(Op op, const Literal& l) {
+  const bool real = is_float(l.dtype);
+  const auto is = [&](double v) { return l == Literal::of_float(l.dtype, v); };
+  switch (op) {
+    case Op::Add: return real ? is(-0.0) : l.bits == 0;  // x + 0.0 turns -0 into +0
+    case Op::Sub: return l.bits == 0;
+    case Op::Mul:
+    case Op::Div: return is(1);
+    case Op::Shl:
+    case Op::Shr:
+    case Op::Or:
+    case Op::Xor: return l.bits == 0;
+    case Op::And: return l == eval_elementwise(Op::Not, {Literal{l.dtype, 0}});
+    default: return false;
+  }
+}
+
+bool commutes(Op op) { return op == Op::Add || op == Op::Mul || op == Op::And || op == Op::Or || op == Op::Xor; }
+
+/// Whether a literal operand alone decides an integer op: x * 0, x & 0.
+bool absorbs(Op op, const Literal& l) { return (op == Op::Mul || op == Op::And) && !is_float(l.dtype) && l.bits == 0; }
+
+Folded fold_elementwise(const Function& f, Op op, std::span<const Value> operands) {
+  std::vector<Literal> known;
+  for (Value v : operands)
+    if (const auto l = literal_of(f, v)) known.push_back(*l);
+  if (known.size() == operands.size() && info(op).accuracy.bound == Bound::Exact) return eval_elementwise(op, known);
+  if (operands.size() != 2) return {};
+  const auto left = literal_of(f, operands[0]), right = literal_of(f, operands[1]);
+  if (right && right_identity(op, *right)) return operands[0];
+  if (left && commutes(op) && right_identity(op, *left)) return operands[1];
+  if (right && absorbs(op, *right)) return *right;
+  if (left && absorbs(op, *left)) return *left;
+  return {};
+}
+
+}  // namespace
+
+std::optional<Literal> literal_of(const Function& f, Value v) {
+  const InstId def = f.def(v);
+  if (def == kNone) return {};
+  const Inst& inst = f.inst(def);
+  if (inst.op == Op::Constant) return inst.literal();
+  if (inst.op == Op::Splat) return literal_of(f, inst.operands[0]);
+  return {};
+}
+
+Folded fold(const Function& f, Op op, std::span<const Value> operands, std::span<const Attr> attrs,
+            const Type& result) {
+  if (info(op).elementwise) return fold_elementwise(f, op, operands);
+  if (op == Op::Cast) {
+    const bool saturate = attr_i64(attrs, AttrKey::saturate);
+    if (f.type(operands[0]) == result && !saturate) return operands[0];
+    if (const auto l = literal_of(f, operands[0])) return eval_cast(*l, result.dtype, saturate);
+  }
+  if (op == Op::Bitcast) {
+    if (f.type(operands[0]) == result) return operands[0];
+    if (const auto l = literal_of(f, operands[0])) return Literal{result.dtype, l->bits};
+  }
+  if (op == Op::Broadcast || op == Op::ExpandDims) {
+    if (f.type(operands[0]) == result) return operands[0];
+    if (const auto l = literal_of(f, operands[0]); l && !result.ptr) return *l;
+  }
+  if (op == Op::Select) {
+    if (operands[1] == operands[2]) return operands[1];
+    if (const auto l = literal_of(f, operands[0])) return l->bits ? operands[1] : operands[2];
+  }
+  if (op == Op::PtrAdd) {
+    if (const auto l = literal_of(f, operands[1]); l && l->bits == 0) return operands[0];
+  }
+  return {};
+}
+
+}  // namespace kiln::ir

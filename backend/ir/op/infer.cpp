@@ -1,0 +1,89 @@
+#include "backend/ir/op/infer.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+
+namespace kiln::ir {
+namespace {
+
+bool holds(const AttrValue& value, AttrKind kind) {
+  if (kind == AttrKind::Literal) return std::holds_alternative<Literal>(value);
+  const auto* i = std::get_if<std::int64_t>(&value);
+  if (!i) return false;
+  if (kind == AttrKind::Flag) return *i == 0 || *i == 1;
+  if (kind == AttrKind::Cache) return *i >= 0 && *i <= int(CacheHint::EvictFirst);
+  return true;
+}
+
+const char* kind_name(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::Int: return "an integer";
+    case AttrKind::Flag: return "0 or 1";
+    case AttrKind::Literal: return "a literal";
+    case AttrKind::Cache: return "a cache hint";
+  }
+  return "";
+}
+
+void check_attrs(const InferInput& in) {
+  const std::span<const AttrKey> known = info(in.op).attrs;
+  for (const Attr& a : in.attrs) {
+    if (std::find(known.begin(), known.end(), a.key) == known.end())
+      in.fail(std::string("has no attribute ") + name(a.key));
+    if (!holds(a.value, info(a.key).kind))
+      in.fail(std::string("attribute ") + name(a.key) + " must be " + kind_name(info(a.key).kind));
+  }
+  for (AttrKey key : known) {
+    const auto count = std::count_if(in.attrs.begin(), in.attrs.end(), [&](const Attr& a) { return a.key == key; });
+    if (count > 1) in.fail(std::string("attribute ") + name(key) + " is given twice");
+    if (count == 0 && !info(key).optional) in.fail(std::string("attribute ") + name(key) + " is missing");
+  }
+}
+
+void check_operand_count(const InferInput& in) {
+  const OpInfo& op = info(in.op);
+  const auto n = std::int64_t(in.operands.size());
+  if (n >= op.min_operands() && n <= op.max_operands()) return;
+  std::string names;
+  for (const char* o : op.operand_names) names += (names.empty() ? "" : ", ") + std::string(o);
+  in.fail("has " + std::to_string(n) + " operands, takes (" + names + ")");
+}
+
+}  // namespace
+
+std::int64_t InferInput::i64(AttrKey key) const {
+  for (const Attr& a : attrs)
+    if (a.key == key) return std::get<std::int64_t>(a.value);
+  return 0;
+}
+
+const Literal* InferInput::literal(AttrKey key) const {
+  for (const Attr& a : attrs)
+    if (a.key == key) return std::get_if<Literal>(&a.value);
+  return nullptr;
+}
+
+const Type& InferInput::wanted() const {
+  if (stated.size() != 1) fail("needs one result type, has " + std::to_string(stated.size()));
+  return stated[0];
+}
+
+void InferInput::fail(const std::string& message) const {
+  throw UserError(loc, std::string(mnemonic(op)) + ": " + message);
+}
+
+Types infer(const InferInput& in) {
+  check_operand_count(in);
+  check_attrs(in);
+  switch (in.op) {
+#define KILN_EW(Enum, ...)                     \
+  case Op::Enum: return infer_elementwise(in); \
+      #define KILN_OP(Enum, ...)               \
+  case Op::Enum: return infer_##Enum(in);      \
+      #include "backend/ir/ops.def"
+  }
+  return {};
+}
+
+}  // namespace kiln::ir
