@@ -72,9 +72,9 @@ constexpr std::span<const AttrKey> ew_attrs(Accuracy a) {
 constexpr std::span<const Effect> effects_of(const Traits& t) { return {t.effect.data(), t.effect_count}; }
 
 constexpr OpInfo kOps[] = {
-#define KILN_EW(Enum, mnemonic, arity, rule, accuracy, eval, doc)                                          \
+#define KILN_EW(Enum, mnemonic, arity, rule, accuracy, eval, doc)                                           \
   {Op::Enum, #mnemonic, true, arity, TypeRule::rule, accuracy, {kEwOperands, arity}, ew_attrs(accuracy), 0, \
-   true,     false,    {},   doc},
+   true,     false,     {},   doc},
 #define KILN_OP(Enum, mnemonic, operands, attrs, regions, op_traits, doc) \
   {Op::Enum,                                                              \
    mnemonic,                                                              \
@@ -134,11 +134,11 @@ std::optional<Op> op_named(std::string_view mnemonic) {
 
 std::optional<Ew> elementwise(Op op) {
   switch (op) {
-#define KILN_EW(Enum, ...)        \
-  case Op::Enum: return Ew::Enum; \
-      #define KILN_OP(Enum, ...)  \
-  case Op::Enum: return {};       \
-      #include "backend/ir/ops.def"
+// clang-format off
+#define KILN_EW(Enum, ...) case Op::Enum: return Ew::Enum;
+#define KILN_OP(Enum, ...) case Op::Enum: return {};
+#include "backend/ir/ops.def"
+    // clang-format on
   }
   return {};
 }

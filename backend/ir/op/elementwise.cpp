@@ -279,6 +279,7 @@ void each(const void* const* in, std::size_t operands, void* out, std::size_t n,
 template <class T>
 bool evaluate_as(Op op, const void* const* in, void* out, std::size_t n) {
   switch (op) {
+// clang-format off
 #define KILN_EW(Enum, mnemonic, arity, rule, accuracy, eval, doc)                                       \
   case Op::Enum:                                                                                        \
     if constexpr (num::takes<T>(TypeRule::rule)) {                                                      \
@@ -286,9 +287,9 @@ bool evaluate_as(Op op, const void* const* in, void* out, std::size_t n) {
       return true;                                                                                      \
     }                                                                                                   \
     return false;
-#define KILN_OP(Enum, ...)     \
-  case Op::Enum: return false; \
-      #include "backend/ir/ops.def"
+#define KILN_OP(Enum, ...) case Op::Enum: return false;
+#include "backend/ir/ops.def"
+    // clang-format on
   }
   return false;
 }

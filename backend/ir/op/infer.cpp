@@ -77,11 +77,11 @@ Types infer(const InferInput& in) {
   check_operand_count(in);
   check_attrs(in);
   switch (in.op) {
-#define KILN_EW(Enum, ...)                     \
-  case Op::Enum: return infer_elementwise(in); \
-      #define KILN_OP(Enum, ...)               \
-  case Op::Enum: return infer_##Enum(in);      \
-      #include "backend/ir/ops.def"
+// clang-format off
+#define KILN_EW(Enum, ...) case Op::Enum: return infer_elementwise(in);
+#define KILN_OP(Enum, ...) case Op::Enum: return infer_##Enum(in);
+#include "backend/ir/ops.def"
+    // clang-format on
   }
   return {};
 }

@@ -28,9 +28,10 @@ struct HostOf<IndexHost> {
 template <class F>
 decltype(auto) dispatch(DType d, F&& f) {
   switch (d) {
-#define KILN_DTYPE(name, bits, kind, host)                                       \
-  case DType::name: return f(std::type_identity<typename HostOf<host>::type>{}); \
-      #include "runtime/base/dtype.def"
+// clang-format off
+#define KILN_DTYPE(name, bits, kind, host) case DType::name: return f(std::type_identity<typename HostOf<host>::type>{});
+#include "runtime/base/dtype.def"
+    // clang-format on
   }
   return f(std::type_identity<bool>{});
 }
