@@ -206,7 +206,10 @@ std::vector<InstId> Function::users(Value v) const {
 bool Function::use_lists_consistent() const {
   std::vector<std::vector<InstId>> expected(values_.size());
   for (std::size_t i = 0; i < insts_.size(); ++i)
-    for (Value v : insts_[i].operands) expected[v.id].push_back(InstId(i));
+    for (Value v : insts_[i].operands) {
+      if (v.id >= values_.size()) return false;
+      expected[v.id].push_back(InstId(i));
+    }
   for (std::size_t v = 0; v < values_.size(); ++v) {
     std::vector<InstId> uses = values_[v].uses;
     std::sort(uses.begin(), uses.end());
