@@ -46,11 +46,12 @@ struct Counters {
 
 class Device {
  public:
-  /// The GPU with this ordinal. Throws DeviceError that says what is missing (driver library, device, its number).
+  /// The GPU with this ordinal, opened once per process. Throws DeviceError that says what is missing (driver library, device, its number).
   static Device cuda(int ordinal = 0);
-  /// A simulator of `target` ("sm_80" … "sm_120a"); `sms` multiprocessors are modelled.
+  /// A new simulator of `target` ("sm_80" … "sm_120a"); `sms` multiprocessors are modelled.
   static Device simulator(const std::string& target = "sm_90a", int sms = 132);
-  /// The device KILN_DEVICE names, else the first GPU, else the simulator; says once in the log which and why.
+  /// The device KILN_DEVICE names, else the first GPU, else the simulator; says once in the log which and why. The same
+  /// device for every caller. Throws UserError when KILN_DEVICE cannot be read, DeviceError when it names no device.
   static Device best();
   /// Number of GPUs the driver offers; 0 without driver or device.
   static int cuda_count();
@@ -126,6 +127,7 @@ class Graph {
     }
     return end(stream);
   }
+  /// Launches every kernel inside on `stream`, which may differ from the captured one but not in device.
   void replay(const Stream& stream) const;
   std::size_t kernels() const;       ///< kernel nodes inside
 
@@ -142,9 +144,10 @@ namespace detail {
 class RawBuffer {
  public:
   RawBuffer() = default;
-  RawBuffer(const Device&, std::size_t bytes);                 // from the device, at once
-  RawBuffer(const Stream&, std::size_t bytes);                 // stream-ordered, from the pool
-  RawBuffer(const Device&, DevicePtr, std::size_t bytes);      // borrowed
+  // `n` elements of `element_bytes`; a product beyond 64 bits is an error, not a small buffer.
+  RawBuffer(const Device&, std::size_t n, std::size_t element_bytes);             // from the device, at once
+  RawBuffer(const Stream&, std::size_t n, std::size_t element_bytes);             // stream-ordered, from the pool
+  RawBuffer(const Device&, DevicePtr, std::size_t n, std::size_t element_bytes);  // borrowed
   DevicePtr ptr() const;
   std::size_t bytes() const;
   bool valid() const { return alloc_ != nullptr; }
@@ -164,13 +167,13 @@ class Buffer {
  public:
   Buffer() = default;
   /// Throws DeviceError with the size asked for and the memory left when the device has too little.
-  Buffer(const Device& device, std::size_t n) : raw_(device, n * sizeof(T)), n_(n) {}
+  Buffer(const Device& device, std::size_t n) : raw_(device, n, sizeof(T)), n_(n) {}
   /// Stream-ordered: usable on `stream` at once, elsewhere after synchronisation.
-  Buffer(const Stream& stream, std::size_t n) : raw_(stream, n * sizeof(T)), n_(n) {}
+  Buffer(const Stream& stream, std::size_t n) : raw_(stream, n, sizeof(T)), n_(n) {}
   /// Memory of somebody else, `n` elements at `ptr` on `device`; not freed here.
   static Buffer foreign(const Device& device, DevicePtr ptr, std::size_t n) {
     Buffer b;
-    b.raw_ = detail::RawBuffer(device, ptr, n * sizeof(T));
+    b.raw_ = detail::RawBuffer(device, ptr, n, sizeof(T));
     b.n_ = n;
     return b;
   }
@@ -180,7 +183,8 @@ class Buffer {
   DevicePtr ptr() const { return raw_.ptr(); }
   Device device() const { return raw_.device(); }
 
-  /// Copies host elements to the front of the buffer (or to element `at`); waits until they are there.
+  /// Copies host elements to the front of the buffer (or to element `at`); waits for the device's earlier work and until
+  /// they are there. As download() and fill_bytes(), it is refused while a stream of the device is being captured.
   void upload(std::span<const std::remove_const_t<T>> src, std::size_t at = 0) { raw_.upload(src.data(), src.size_bytes(), at * sizeof(T)); }
   /// Copies elements from `at` on to the host; waits for the device's earlier work.
   void download(std::span<T> dst, std::size_t at = 0) const { raw_.download(dst.data(), dst.size_bytes(), at * sizeof(T)); }
@@ -189,6 +193,7 @@ class Buffer {
     download(v);
     return v;
   }
+  /// Sets every byte, after the device's earlier work; waits until it is done.
   void fill_bytes(std::uint8_t value) { raw_.fill_bytes(value); }
   const detail::RawBuffer& raw() const { return raw_; }
 

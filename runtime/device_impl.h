@@ -26,13 +26,15 @@ class LoadedKernel {
   const KernelImage& image() const { return image_; }
   /// Machine code to keep in a cache; empty where the device has none (simulator).
   virtual std::string cubin() const { return {}; }
+  /// Clusters (blocks, where the cluster is one block) that are resident at the same time: the grid of GridRule::Persistent.
+  virtual std::uint32_t resident_clusters() const { return 1; }
 
  protected:
   explicit LoadedKernel(KernelImage image) : image_(std::move(image)) {}
   KernelImage image_;
 };
 
-class StreamImpl {
+class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
  public:
   virtual ~StreamImpl() = default;
   virtual DeviceImpl& device() const = 0;
@@ -65,6 +67,7 @@ struct PointerInfo {
   int ordinal = -1;                    ///< device the memory belongs to
   DevicePtr base = 0;                  ///< 0 where the implementation cannot tell (foreign memory)
   std::size_t bytes = 0;
+  std::string owner;                   ///< name of that device, when it is another than the one asked
 };
 
 class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {

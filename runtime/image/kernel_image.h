@@ -16,12 +16,14 @@ namespace kiln::rt {
 
 /// How the user's grid (programs) becomes the grid of thread blocks.
 enum class GridRule : std::uint8_t {
-  Identity,    ///< one block a program
-  CeilDiv,     ///< ⌈programs.x / programs_per_cta⌉ blocks
-  Persistent,  ///< min(programs, co-resident clusters) × cluster size, asked from the device at load
+  // A "team" is a block, or a cluster where the recipe has one.
+  Identity,    ///< one team a program
+  CeilDiv,     ///< ⌈programs.x / programs_per_cta⌉ teams along x
+  Persistent,  ///< min(programs, co-resident teams) teams, all along x; how many fit is asked from the device at load
 };
 
-/// Parameters that the launcher appends after the user's, in this order.
+/// Parameters that the launcher appends after the user's, in the order of LaunchRecipe::hidden, naturally aligned. UserGrid
+/// is the programs along x, y, z as three i64. An image that needs one its device does not provide is refused at load.
 enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
 
 /// One launch configuration; the image lists candidates in order of preference (IR.md §2.8).

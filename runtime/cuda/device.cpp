@@ -1,0 +1,137 @@
+#include "runtime/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/cuda/memory.h"
+#include "runtime/cuda/module.h"
+#include "runtime/cuda/stream.h"
+
+namespace kiln::rt {
+
+std::string cuda_target(int major, int minor) {
+  struct Row {
+    int compute;
+    const char* target;
+    bool portable;  // PTX for it runs on every later GPU; not so for the "a" targets
+  };
+  static constexpr std::array kRows = {Row{80, "sm_80", true},    Row{86, "sm_86", true},     Row{89, "sm_89", true},
+                                       Row{90, "sm_90a", false}, Row{100, "sm_100a", false}, Row{120, "sm_120a", false}};
+  const int compute = 10 * major + minor;
+  const char* best = nullptr;
+  for (const Row& r : kRows)
+    if (r.compute == compute || (r.portable && r.compute < compute)) best = r.target;
+  if (!best)
+    throw DeviceError(fmt::format("compute capability {}.{} is too old, Kiln needs 8.0 or newer", major, minor));
+  return best;
+}
+
+int cuda_ptx_version(int version) {
+  // First CUDA version with each ISA. CUDA 12.6 added none.
+  static constexpr std::array<std::pair<int, int>, 11> kRows = {{{12000, 80},
+                                                                 {12010, 81},
+                                                                 {12020, 82},
+                                                                 {12030, 83},
+                                                                 {12040, 84},
+                                                                 {12050, 85},
+                                                                 {12070, 86},
+                                                                 {12080, 87},
+                                                                 {12090, 88},
+                                                                 {13000, 90},
+                                                                 {13010, 91}}};
+  int ptx = kRows.front().second;
+  for (const auto& [from, isa] : kRows)
+    if (version >= from) ptx = isa;
+  return ptx;
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<const cu::Driver> driver, int ordinal)
+    : driver_(std::move(driver)), ordinal_(ordinal) {
+  int count = 0;
+  driver_->call(driver_->device_count, [] { return "counting devices"; }, &count);
+  if (ordinal < 0 || ordinal >= count) throw DeviceError(fmt::format("no device cuda:{}: the driver offers {}", ordinal, count));
+  const auto self = [&] { return identify(); };
+  driver_->call(driver_->device_get, self, &id_, ordinal);
+  char name[256] = {};
+  driver_->call(driver_->device_name, self, name, static_cast<int>(sizeof name), id_);
+  name_ = name;
+  target_ = cuda_target(attribute(cu::kComputeMajor), attribute(cu::kComputeMinor));
+  sm_count_ = attribute(cu::kMultiprocessorCount);
+  max_shared_bytes_ = static_cast<std::size_t>(attribute(cu::kMaxSharedBytesOptin));
+  driver_->call(driver_->device_total_memory, self, &total_memory_, id_);
+  driver_->call(driver_->primary_context_retain, self, &context_, id_);
+  memory_ = std::make_unique<CudaMemory>(*this);
+}
+
+CudaDevice::~CudaDevice() {
+  memory_.reset();
+  if (context_) driver_->primary_context_release(id_);
+}
+
+std::string CudaDevice::identify() const { return fmt::format("{} (cuda:{})", name_, ordinal_); }
+
+int CudaDevice::attribute(int which) const {
+  int value = 0;
+  driver_->call(driver_->device_attribute, [&] { return fmt::format("attribute {} of {}", which, identify()); }, &value,
+                which, id_);
+  return value;
+}
+
+Counters CudaDevice::counters() const {
+  Counters c;
+  c.launches = log_.total();
+  return c;
+}
+
+void CudaDevice::refuse_while_capturing(const char* what) const {
+  if (capturing())
+    throw UserError(fmt::format("{} on {}: one of its streams is being captured; do it before or after", what, identify()));
+}
+
+void CudaDevice::synchronize() {
+  refuse_while_capturing("synchronize");
+  const Current current(*this);
+  driver_->call(driver_->context_synchronize, [&] { return identify() + log_.recent(nullptr, true); });
+  memory_->free_deferred();
+}
+
+std::shared_ptr<LoadedKernel> CudaDevice::load(const KernelImage& image) {
+  return std::make_shared<CudaKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), image);
+}
+
+std::shared_ptr<StreamImpl> CudaDevice::create_stream() {
+  return CudaStream::create(std::static_pointer_cast<CudaDevice>(shared_from_this()));
+}
+
+std::shared_ptr<StreamImpl> CudaDevice::foreign_stream(void* native) {
+  return CudaStream::borrow(std::static_pointer_cast<CudaDevice>(shared_from_this()), static_cast<cu::Stream>(native));
+}
+
+std::shared_ptr<EventImpl> CudaDevice::create_event() {
+  return std::make_shared<CudaEvent>(std::static_pointer_cast<CudaDevice>(shared_from_this()));
+}
+
+DevicePtr CudaDevice::allocate(std::size_t bytes, StreamImpl* ordered) { return memory_->allocate(bytes, ordered); }
+void CudaDevice::free(DevicePtr ptr, StreamImpl* ordered) noexcept { memory_->free(ptr, ordered); }
+void CudaDevice::upload(DevicePtr dst, const void* src, std::size_t bytes) { memory_->upload(dst, src, bytes); }
+void CudaDevice::download(void* dst, DevicePtr src, std::size_t bytes) { memory_->download(dst, src, bytes); }
+void CudaDevice::fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) { memory_->fill(dst, value, bytes); }
+std::optional<PointerInfo> CudaDevice::pointer_info(DevicePtr ptr) const { return memory_->pointer_info(ptr); }
+
+std::shared_ptr<DeviceImpl> make_cuda_device(int ordinal) {
+  return std::make_shared<CudaDevice>(cu::Driver::process(), ordinal);
+}
+
+int cuda_device_count() {
+  try {
+    const auto driver = cu::Driver::process();
+    int count = 0;
+    return driver->device_count(&count) == cu::kSuccess ? count : 0;
+  } catch (const DeviceError&) {
+    return 0;  // no driver: no devices; Device::cuda() says why
+  }
+}
+
+}  // namespace kiln::rt

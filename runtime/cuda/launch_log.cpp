@@ -1,0 +1,21 @@
+#include "runtime/cuda/launch_log.h"
+
+#include <fmt/format.h>
+
+namespace kiln::rt {
+
+std::string LaunchLog::recent(const void* stream, bool all) const {
+  std::string text;
+  const std::uint64_t total = total_.load(std::memory_order_relaxed);
+  for (std::uint64_t i = 1; i <= entries_.size() && i <= total; ++i) {
+    const Entry& e = entries_[(total - i) % entries_.size()];
+    const char* what = e.what.load(std::memory_order_relaxed);
+    if (!what || (!all && e.stream.load(std::memory_order_relaxed) != stream)) continue;
+    const std::uint64_t yz = e.yz.load(std::memory_order_relaxed);
+    text += fmt::format("{} {}, grid [{}, {}, {}]", text.empty() ? "; launched last:" : ";", what,
+                        e.x.load(std::memory_order_relaxed), yz & 0xffffffff, yz >> 32);
+  }
+  return text;
+}
+
+}  // namespace kiln::rt

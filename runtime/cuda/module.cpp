@@ -1,0 +1,200 @@
+#include "runtime/cuda/module.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+
+#include "runtime/base/log.h"
+#include "runtime/cuda/stream.h"
+
+namespace kiln::rt {
+namespace {
+
+constexpr std::uint32_t kSharedBytesWithoutOptIn = 48 * 1024;
+
+/// Log buffers of the driver's assembler, and the options that hand them over. Must outlive the linker that got them.
+class AssemblerLog {
+ public:
+  static constexpr unsigned kCount = 4;
+  std::array<int, kCount> options = {cu::kJitInfoLog, cu::kJitInfoLogBytes, cu::kJitErrorLog, cu::kJitErrorLogBytes};
+  std::array<void*, kCount> values = {info_, size(), error_, size()};
+
+  AssemblerLog() = default;
+  AssemblerLog(const AssemblerLog&) = delete;
+  AssemblerLog& operator=(const AssemblerLog&) = delete;
+
+  /// What it said, one log after the other, each on lines of its own.
+  std::string text() const {
+    std::string s;
+    for (const char* log : {error_, info_})
+      if (*log) s += std::string("\n") + log;
+    return s;
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 16384;
+  static void* size() { return reinterpret_cast<void*>(kBytes - 1); }  // the last byte stays 0
+  char info_[kBytes] = {}, error_[kBytes] = {};
+};
+
+/// Assembles PTX to machine code; nothing if the driver's linker refuses (`log` says why).
+std::optional<std::string> assemble(const cu::Driver& driver, const std::string& name, const std::string& ptx,
+                                    AssemblerLog& log) {
+  cu::LinkState link = nullptr;
+  if (driver.link_create(AssemblerLog::kCount, log.options.data(), log.values.data(), &link) != cu::kSuccess)
+    return std::nullopt;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  // The terminating zero is part of the input.
+  cu::Result r = driver.link_add_data(link, cu::kJitInputPtx, const_cast<char*>(ptx.c_str()), ptx.size() + 1, name.c_str(),
+                                      0u, nullptr, nullptr);
+  if (r == cu::kSuccess) r = driver.link_complete(link, &data, &bytes);
+  std::optional<std::string> cubin;
+  if (r == cu::kSuccess) cubin.emplace(static_cast<const char*>(data), bytes);  // the link owns `data`
+  driver.link_destroy(link);
+  return cubin;
+}
+
+}  // namespace
+
+CudaKernel::CudaKernel(std::shared_ptr<CudaDevice> device, KernelImage image)
+    : LoadedKernel(std::move(image)), device_(std::move(device)), name_(intern_file(image_.name)) {
+  const Current current(*device_);
+  if (image_.recipe().smem_bytes > device_->max_shared_bytes())
+    throw DeviceError(fmt::format("{}: {} bytes of shared memory, at most {} are possible", identify(),
+                                  image_.recipe().smem_bytes, device_->max_shared_bytes()));
+  load_module();
+  try {
+    configure();
+  } catch (...) {
+    device_->driver().module_unload(module_);
+    throw;
+  }
+}
+
+CudaKernel::~CudaKernel() {
+  const Current current(*device_, std::nothrow);
+  device_->driver().module_unload(module_);
+}
+
+std::string CudaKernel::identify() const {
+  return fmt::format("kernel {} for {} on {}", image_.name, image_.target, device_->identify());
+}
+
+void CudaKernel::load_module() {
+  const bool exact = !image_.cubin.empty() && image_.target == device_->target();
+  if (exact && load_machine_code(image_.cubin)) return;
+  if (!image_.ptx.empty()) return load_ptx();
+  throw DeviceError(fmt::format("{}: the image has machine code for {} only, no PTX; the device is {}{}", identify(),
+                                image_.target, device_->target(), exact ? ", whose driver refused it" : ""));
+}
+
+bool CudaKernel::load_machine_code(const std::string& cubin) {
+  const cu::Driver& driver = device_->driver();
+  const cu::Result r = driver.module_load(&module_, cubin.data(), 0u, nullptr, nullptr);
+  if (r == cu::kSuccess) {
+    cubin_ = cubin;
+    return true;
+  }
+  say(LogLevel::Info, fmt::format("{}: machine code refused, using its PTX: {}: {}", identify(), driver.module_load.symbol,
+                                  driver.describe(r)));
+  return false;
+}
+
+void CudaKernel::load_ptx() {
+  const cu::Driver& driver = device_->driver();
+  AssemblerLog log;
+  const auto cubin = assemble(driver, image_.name, image_.ptx, log);
+  if (cubin && load_machine_code(*cubin)) return;
+  AssemblerLog direct_log;
+  const cu::Result r = driver.module_load(&module_, image_.ptx.c_str(), AssemblerLog::kCount, direct_log.options.data(),
+                                          direct_log.values.data());
+  if (r != cu::kSuccess) driver.fail(driver.module_load.symbol, r, identify() + direct_log.text());
+  say_once(LogLevel::Info, "no machine code on " + device_->identify(),
+           fmt::format("{}: the driver's linker refused PTX that the loader takes; machine code is not cached{}", identify(),
+                       log.text()));
+}
+
+void CudaKernel::configure() {
+  const cu::Driver& driver = device_->driver();
+  const LaunchRecipe& recipe = image_.recipe();
+  const auto what = [&] { return identify(); };
+  driver.call(driver.module_function, what, &function_, module_, image_.name.c_str());
+  const auto attribute = [&](int which) {
+    int value = 0;
+    driver.call(driver.function_attribute, what, &value, which, function_);
+    return value;
+  };
+  // Asking also makes a lazily loading driver load the function now, not inside a capture.
+  image_.report.registers = attribute(cu::kRegisters);
+  image_.report.spill_bytes = attribute(cu::kLocalBytes);  // Kiln's kernels have no local arrays: all of it is spills
+  image_.report.static_smem_bytes = attribute(cu::kStaticSharedBytes);
+  if (recipe.smem_bytes > kSharedBytesWithoutOptIn)
+    driver.call(driver.function_set_attribute, what, function_, cu::kMaxDynamicSharedBytes,
+                static_cast<int>(recipe.smem_bytes));
+  if (recipe.nonportable_cluster)
+    driver.call(driver.function_set_attribute, what, function_, cu::kNonPortableCluster, 1);
+  if (recipe.cluster != std::array<std::uint32_t, 3>{1, 1, 1}) {
+    cu::LaunchAttribute& a = attributes_[attribute_count_++];
+    a.id = cu::kAttributeCluster;
+    a.value.cluster = {recipe.cluster[0], recipe.cluster[1], recipe.cluster[2]};
+  }
+  if (recipe.pdl) {
+    cu::LaunchAttribute& a = attributes_[attribute_count_++];
+    a.id = cu::kAttributeProgrammaticSerialization;
+    a.value.programmatic_serialization = 1;
+  }
+  if (recipe.grid == GridRule::Persistent) ask_residency();
+}
+
+void CudaKernel::ask_residency() {
+  const cu::Driver& driver = device_->driver();
+  const LaunchRecipe& recipe = image_.recipe();
+  const auto what = [&] { return identify(); };
+  int n = 0;
+  if (recipe.cluster != std::array<std::uint32_t, 3>{1, 1, 1}) {
+    const cu::LaunchConfig c = config({recipe.cluster}, nullptr);
+    driver.call(driver.max_clusters, what, &n, function_, &c);
+  } else {
+    const auto threads = static_cast<int>(recipe.block[0] * recipe.block[1] * recipe.block[2]);
+    driver.call(driver.max_blocks_per_sm, what, &n, function_, threads, recipe.smem_bytes);
+    n *= device_->sm_count();
+  }
+  if (n < 1) throw DeviceError(fmt::format("{}: not one block fits a multiprocessor", identify()));
+  resident_clusters_ = static_cast<std::uint32_t>(n);
+}
+
+cu::LaunchConfig CudaKernel::config(const LaunchDims& dims, cu::Stream stream) const {
+  const LaunchRecipe& r = image_.recipe();
+  // The driver only reads the attributes.
+  return {dims.grid[0], dims.grid[1], dims.grid[2], r.block[0], r.block[1], r.block[2], r.smem_bytes, stream,
+          const_cast<cu::LaunchAttribute*>(attributes_.data()), attribute_count_};
+}
+
+void CudaKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
+  CudaStream& s = stream_of(*device_, stream, image_.name.c_str());
+  const Current current(*device_);
+  const cu::Driver& driver = device_->driver();
+  void* packed[] = {reinterpret_cast<void*>(cu::kParamBuffer), const_cast<void*>(params),
+                    reinterpret_cast<void*>(cu::kParamBytes), &bytes, reinterpret_cast<void*>(cu::kParamEnd)};
+  void** extra = bytes > 0 ? packed : nullptr;
+  cu::LaunchConfig c = config(dims, s.handle());
+  const bool plain = attribute_count_ == 0;
+  const cu::Result r = plain ? driver.launch(function_, c.grid_x, c.grid_y, c.grid_z, c.block_x, c.block_y, c.block_z,
+                                             c.shared_bytes, c.stream, nullptr, extra)
+                             : driver.launch_ex(&c, function_, nullptr, extra);
+  if (r != cu::kSuccess) [[unlikely]]
+    fail_launch(r, plain ? driver.launch.symbol : driver.launch_ex.symbol, dims, s.handle());
+  if (!s.recording()) device_->log().record(name_, dims, s.handle());
+}
+
+void CudaKernel::fail_launch(cu::Result r, const char* symbol, const LaunchDims& dims, cu::Stream stream) const {
+  const LaunchRecipe& c = image_.recipe();
+  device_->driver().fail(symbol, r,
+                         fmt::format("{}, grid [{}, {}, {}], block [{}, {}, {}], {} bytes of shared memory{}", identify(),
+                                     dims.grid[0], dims.grid[1], dims.grid[2], c.block[0], c.block[1], c.block[2],
+                                     c.smem_bytes, device_->log().recent(stream, false)));
+}
+
+}  // namespace kiln::rt

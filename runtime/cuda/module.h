@@ -1,0 +1,42 @@
+// A kernel on a GPU: its module, and its launch.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/device.h"
+
+namespace kiln::rt {
+
+class CudaKernel final : public LoadedKernel {
+ public:
+  /// Machine code first, if the image has some for exactly this device; else the PTX, through the driver's linker so that
+  /// the machine code can be kept. Throws DeviceError with the assembler's log.
+  CudaKernel(std::shared_ptr<CudaDevice> device, KernelImage image);
+  ~CudaKernel() override;
+
+  void launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) override;
+  std::string cubin() const override { return cubin_; }
+  std::uint32_t resident_clusters() const override { return resident_clusters_; }
+
+ private:
+  void load_module();
+  bool load_machine_code(const std::string& cubin);
+  void load_ptx();
+  void configure();
+  void ask_residency();
+  cu::LaunchConfig config(const LaunchDims& dims, cu::Stream stream) const;
+  [[noreturn]] void fail_launch(cu::Result, const char* symbol, const LaunchDims& dims, cu::Stream stream) const;
+  std::string identify() const;
+
+  std::shared_ptr<CudaDevice> device_;
+  cu::Module module_ = nullptr;
+  cu::Function function_ = nullptr;
+  std::string cubin_;
+  const char* name_;                        // of the image, for the launch log: lives as long as the process
+  std::uint32_t resident_clusters_ = 1;
+  std::array<cu::LaunchAttribute, 2> attributes_{};
+  unsigned attribute_count_ = 0;            // 0: the plain launch call does
+};
+
+}  // namespace kiln::rt

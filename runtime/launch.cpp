@@ -1,0 +1,238 @@
+#include "runtime/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/device_impl.h"
+
+namespace kiln::rt {
+namespace {
+
+// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, alignment or divisor in 16–31.
+constexpr std::uint64_t key_word(ArgKind kind, DType dtype, Access access, std::uint32_t align, bool is_one) {
+  return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(kind) << 8 |
+         static_cast<std::uint64_t>(access) << 10 | static_cast<std::uint64_t>(is_one) << 12 |
+         static_cast<std::uint64_t>(align) << 16;
+}
+constexpr DType dtype_of_key(std::uint64_t word) { return static_cast<DType>(word & 0xff); }
+constexpr ArgKind kind_of_key(std::uint64_t word) { return static_cast<ArgKind>(word >> 8 & 3); }
+
+constexpr std::int64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
+
+std::string grid_text(const Grid& g) { return fmt::format("grid [{}, {}, {}]", g.x, g.y, g.z); }
+
+std::string device_text(const DeviceImpl& d) {
+  return d.ordinal() < 0 ? d.name() : fmt::format("{} (cuda:{})", d.name(), d.ordinal());
+}
+
+std::string type_text(ArgKind kind, DType dtype) {
+  return kind == ArgKind::Pointer ? fmt::format("pointer to {}", name(dtype)) : name(dtype);
+}
+
+/// Checks one launch's arguments; the fail functions are out of the hot path.
+class Checker {
+ public:
+  Checker(const KernelImage& image, const DeviceImpl& device, const ArgPack& pack, SourceLoc at)
+      : image_(image), device_(device), pack_(pack), at_(at) {}
+
+  void run() const {
+    const std::vector<Arg>& args = image_.signature.args;
+    if (args.size() != pack_.size()) fail_count();
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      const Arg& want = args[i];
+      const ArgPack::Packed& got = pack_.packed(i);
+      if (kind_of_key(got.key) != want.kind || dtype_of_key(got.key) != want.dtype) fail_type(i);
+      if (want.kind == ArgKind::Pointer)
+        pointer(i, want, got);
+      else if (want.dtype == DType::index)
+        index(i, want, got);
+    }
+  }
+
+ private:
+  void pointer(std::size_t i, const Arg& want, const ArgPack::Packed& got) const {
+    if (got.value == 0) fail(i, "null pointer");
+    if (got.owner != &device_) {
+      if (got.owner) fail_foreign(i, device_text(*got.owner));
+      look_up(i, got);
+    }
+    const auto element = static_cast<std::uint64_t>(bytes(want.dtype));
+    if (got.value % std::max<std::uint64_t>(want.align, element) != 0) fail_alignment(i, element);
+  }
+
+  void index(std::size_t i, const Arg& want, const ArgPack::Packed& got) const {
+    const auto value = static_cast<std::int64_t>(got.value);
+    if (want.is_one && value != 1) fail(i, fmt::format("value is {}, this image is compiled for 1", value));
+    if (want.align > 1 && value % want.align != 0)
+      fail(i, fmt::format("value is {}, this image is compiled for multiples of {}", value, want.align));
+  }
+
+  /// An address that came without an owner: only the device knows whose it is.
+  void look_up(std::size_t i, const ArgPack::Packed& got) const {
+    const std::optional<PointerInfo> info = device_.pointer_info(got.value);
+    if (!info)
+      fail(i, fmt::format("address {:#x} is not memory of {} (a host address, or freed)", got.value,
+                          device_text(device_)));
+    if (info->ordinal != device_.ordinal()) fail_foreign(i, fmt::format("{} (cuda:{})", info->owner, info->ordinal));
+    if (info->base == 0 || got.bytes == 0) return;
+    const std::uint64_t left = info->bytes - (got.value - info->base);
+    if (got.bytes > left)
+      fail(i, fmt::format("{} bytes at address {:#x}, its allocation ends after {}", got.bytes, got.value, left));
+  }
+
+  [[noreturn]] void fail(std::size_t i, const std::string& why) const {
+    throw UserError(at_, fmt::format("{}: argument {} ({}): {}", image_.name, i + 1, image_.signature.args[i].name, why));
+  }
+  [[noreturn]] void fail_count() const {
+    throw UserError(at_, fmt::format("{}: expected {} arguments, got {}", image_.name, image_.signature.args.size(),
+                                     pack_.size()));
+  }
+  [[noreturn]] void fail_type(std::size_t i) const {
+    const Arg& want = image_.signature.args[i];
+    const std::uint64_t got = pack_.packed(i).key;
+    fail(i, fmt::format("expected {}, got {}", type_text(want.kind, want.dtype),
+                        type_text(kind_of_key(got), dtype_of_key(got))));
+  }
+  [[noreturn]] void fail_foreign(std::size_t i, const std::string& owner) const {
+    fail(i, fmt::format("memory of {}, but the launch is on {}", owner, device_text(device_)));
+  }
+  [[noreturn]] void fail_alignment(std::size_t i, std::uint64_t element) const {
+    const Arg& want = image_.signature.args[i];
+    const std::uint64_t address = pack_.packed(i).value;
+    if (address % element != 0)
+      fail(i, fmt::format("address {:#x} is not aligned to its elements, {} of {} bytes", address, name(want.dtype),
+                          element));
+    fail(i, fmt::format("address {:#x}, this image is compiled for addresses aligned to {} bytes", address, want.align));
+  }
+
+  const KernelImage& image_;
+  const DeviceImpl& device_;
+  const ArgPack& pack_;
+  SourceLoc at_;
+};
+
+[[noreturn]] void fail_axis(const KernelImage& image, const Grid& grid, char axis, std::int64_t value, std::int64_t max,
+                            SourceLoc at) {
+  if (value < 0)
+    throw UserError(at, fmt::format("{}: {}: {} is {}, must not be negative", image.name, grid_text(grid), axis, value));
+  throw UserError(at, fmt::format("{}: {}: {} blocks along {}, at most {} are possible", image.name, grid_text(grid),
+                                  value, axis, max));
+}
+
+std::uint32_t checked_blocks(const KernelImage& image, const Grid& grid, char axis, std::int64_t teams,
+                             std::uint32_t cluster, SourceLoc at) {
+  const std::int64_t max = axis == 'x' ? kMaxGridX : kMaxGridYZ;
+  // Teams first: the product with the cluster cannot overflow then.
+  if (teams > max || teams * cluster > max) fail_axis(image, grid, axis, teams > max ? teams : teams * cluster, max, at);
+  return static_cast<std::uint32_t>(teams * cluster);
+}
+
+/// The grid of teams that runs `grid` programs (none of whose axes is 0).
+Grid teams_of(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid) {
+  switch (recipe.grid) {
+    case GridRule::Identity: return grid;
+    case GridRule::CeilDiv: return {(grid.x - 1) / recipe.programs_per_cta + 1, grid.y, grid.z};
+    case GridRule::Persistent: {
+      // min(product, left) without overflow: left² fits.
+      const std::int64_t left = std::min<std::int64_t>(kernel.resident_clusters(), kMaxGridX);
+      const std::int64_t x = std::min(grid.x, left), y = std::min(grid.y, left), z = std::min(grid.z, left);
+      return {std::min(std::min(x * y, left) * z, left)};
+    }
+  }
+  throw InternalError(fmt::format("{}: grid rule {} is unknown", kernel.image().name, static_cast<int>(recipe.grid)));
+}
+
+LaunchDims blocks_of(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid, SourceLoc at) {
+  const Grid teams = teams_of(kernel, recipe, grid);
+  const KernelImage& image = kernel.image();
+  return {{checked_blocks(image, grid, 'x', teams.x, recipe.cluster[0], at),
+           checked_blocks(image, grid, 'y', teams.y, recipe.cluster[1], at),
+           checked_blocks(image, grid, 'z', teams.z, recipe.cluster[2], at)}};
+}
+
+/// Copies the user's parameters and appends the hidden ones; returns the size.
+std::size_t with_hidden(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid, const ArgPack& args,
+                        std::array<std::byte, ArgPack::kMaxBytes>& out) {
+  std::size_t used = args.param_bytes();
+  std::memcpy(out.data(), args.params(), used);
+  for (const HiddenParam h : recipe.hidden) {
+    KILN_CHECK(h == HiddenParam::UserGrid, kernel.image().name + ": loaded with a hidden parameter that no one provides");
+    const std::int64_t programs[3] = {grid.x, grid.y, grid.z};
+    used = (used + 7) / 8 * 8;
+    KILN_CHECK(used + sizeof programs <= out.size(), kernel.image().name + ": no room for hidden parameters");
+    std::memcpy(out.data() + used, programs, sizeof programs);
+    used += sizeof programs;
+  }
+  return used;
+}
+
+}  // namespace
+
+void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, const DeviceImpl* owner,
+                     std::uint64_t extent) {
+  const std::size_t at = (used_ + size - 1) & ~(size - 1);
+  if (args_used_ == kMaxArgs || at + size > kMaxBytes)
+    throw UserError(fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
+                                args_used_ + 1, size, kMaxArgs, kMaxBytes));
+  if (at != used_) std::memset(params_.data() + used_, 0, at - used_);
+  std::memcpy(params_.data() + at, &value, size);  // little-endian: the low bytes are the value
+  used_ = at + size;
+  packed_[args_used_++] = {word, owner, value, extent};
+  key(word);
+}
+
+void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t extent, const Device* owner) {
+  const std::uint32_t align = address % kFactDivisor == 0 ? kFactDivisor : static_cast<std::uint32_t>(bytes(dtype));
+  append(key_word(ArgKind::Pointer, dtype, access, align, false), address, sizeof address, owner ? &owner->impl() : nullptr,
+         extent);
+}
+
+void ArgPack::scalar(DType dtype, const void* value) {
+  static_assert(std::endian::native == std::endian::little);
+  const auto size = static_cast<std::size_t>(bytes(dtype));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, value, size);
+  append(key_word(ArgKind::Scalar, dtype, Access::Read, 1, false), bits, size, nullptr, 0);
+}
+
+void ArgPack::index(std::int64_t value) {
+  append(key_word(ArgKind::Scalar, DType::index, Access::Read, value % kFactDivisor == 0 ? kFactDivisor : 1, value == 1),
+         static_cast<std::uint64_t>(value), sizeof value, nullptr, 0);
+}
+
+void ArgPack::key(std::uint64_t word) {
+  if (key_used_ == kMaxKeyWords)
+    throw UserError(fmt::format("too many arguments and constants: a launch takes {}", kMaxKeyWords));
+  key_[key_used_++] = word;
+}
+
+Arg ArgPack::arg_of_key(std::uint64_t word) {
+  Arg a;
+  a.kind = kind_of_key(word);
+  a.dtype = dtype_of_key(word);
+  a.access = static_cast<Access>(word >> 10 & 3);
+  a.is_one = word >> 12 & 1;
+  a.align = static_cast<std::uint32_t>(word >> 16 & 0xffff);
+  return a;
+}
+
+void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack& args, SourceLoc at) {
+  const KernelImage& image = kernel.image();
+  if (grid.x < 0) fail_axis(image, grid, 'x', grid.x, kMaxGridX, at);
+  if (grid.y < 0) fail_axis(image, grid, 'y', grid.y, kMaxGridYZ, at);
+  if (grid.z < 0) fail_axis(image, grid, 'z', grid.z, kMaxGridYZ, at);
+  if (grid.empty()) return;
+  StreamImpl& target = stream.impl();
+  Checker(image, target.device(), args, at).run();
+  const LaunchRecipe& recipe = image.recipe();
+  const LaunchDims dims = blocks_of(kernel, recipe, grid, at);
+  if (recipe.hidden.empty()) return kernel.launch(target, dims, args.params(), args.param_bytes());
+  std::array<std::byte, ArgPack::kMaxBytes> params;
+  const std::size_t used = with_hidden(kernel, recipe, grid, args, params);
+  kernel.launch(target, dims, params.data(), used);
+}
+
+}  // namespace kiln::rt
