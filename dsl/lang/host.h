@@ -59,7 +59,7 @@ struct HostPointer {
   DevicePtr address = 0;
   std::size_t bytes = 0;                    // 0: unknown
   const Device* owner = nullptr;            // null: unknown
-  HostPointer(const RawBuffer& b) : address(b.ptr()), bytes(b.bytes()) {}
+  HostPointer(const RawBuffer& b) : address(b.ptr()), bytes(b.bytes()), owner(b.owner()) {}
   explicit HostPointer(DevicePtr a) : address(a) {}
 };
 template <class T, rt::Access A>

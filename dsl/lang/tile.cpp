@@ -9,7 +9,6 @@ namespace kiln {
 namespace detail {
 namespace {
 
-bool is_compare(ir::Op op) { return ir::info(op).rule == ir::TypeRule::Cmp; }
 bool is_bitwise(ir::Op op) { return ir::info(op).rule == ir::TypeRule::Bits; }
 
 /// pointer + integer, integer + pointer, pointer - integer.
