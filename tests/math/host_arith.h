@@ -59,7 +59,7 @@ struct HostArith {
   B either(B a, B b) { return a || b; }
   B nope(B a) { return !a; }
   F sel(B c, F a, F b) { return c ? a : b; }
-  I sel(B c, I a, I b) { return c ? a : b; }
+  I isel(B c, I a, I b) { return c ? a : b; }
   template <class T, class E>
   auto branch(B c, T then, E other) {
     return c ? then() : other();

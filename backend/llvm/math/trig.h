@@ -36,7 +36,7 @@ Quadrant<M> reduce_far(M& m, typename M::F x) {
   I word = m.shr(position, 5), shift = m.iand(position, 31);
   auto pick = [&](int k) {  // table[word + k]
     I v = static_cast<int>(kTwoOverPi[k]);
-    for (int w = 1; w < 4; ++w) v = m.sel(m.ieq(word, w), I(static_cast<int>(kTwoOverPi[w + k])), v);
+    for (int w = 1; w < 4; ++w) v = m.isel(m.ieq(word, w), static_cast<int>(kTwoOverPi[w + k]), v);
     return v;
   };
   I w0 = pick(0), w1 = pick(1), w2 = pick(2), w3 = pick(3);
