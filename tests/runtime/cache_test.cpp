@@ -191,8 +191,9 @@ TEST_F(Cache, UnusableFolderIsToldOnceAndIsNoError) {
 TEST_F(Cache, ReadOnlyFolderStillServesHits) {
   DiskCache(dir_, kLarge).store("key", image_named("k"));
   constexpr uid_t kNobody = 65534;  // root may write everywhere, so a child gives that up
-  if (::geteuid() == 0)
-    for (const std::string& path : {root_, dir_, only_file()}) ASSERT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
+  if (::geteuid() == 0) {
+    for (const std::string& path : {root_, only_file(), dir_}) ASSERT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
+  }
   fs::permissions(dir_, fs::perms::owner_read | fs::perms::owner_exec);
   if (const pid_t child = ::fork(); child == 0) {
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
