@@ -19,8 +19,8 @@ struct Row {
 };
 // sms is that of the chip the architecture is best known for; a device overrules it with its own count.
 constexpr Row kRows[] = {
-    {"sm_80", 80, 70, 108, 2048, 166912},  {"sm_86", 86, 71, 82, 1536, 101376},
-    {"sm_89", 89, 78, 128, 1536, 101376},  {"sm_90a", 90, 80, 132, 2048, 232448},
+    {"sm_80", 80, 70, 108, 2048, 166912},    {"sm_86", 86, 71, 82, 1536, 101376},
+    {"sm_89", 89, 78, 128, 1536, 101376},    {"sm_90a", 90, 80, 132, 2048, 232448},
     {"sm_100a", 100, 86, 148, 2048, 232448}, {"sm_120a", 120, 87, 170, 1536, 101376},
 };
 
@@ -42,8 +42,8 @@ Target target_named(const std::string& arch, int driver_ptx) {
   if (row == nullptr)
     throw UserError(fmt::format("target {} is not known; known targets: {}", arch, fmt::join(known_targets(), ", ")));
   if (driver_ptx != 0 && driver_ptx < row->min_ptx)
-    throw UserError(fmt::format("target {} needs PTX ISA {}.{}, the driver takes at most {}.{}; update the driver", arch,
-                                row->min_ptx / 10, row->min_ptx % 10, driver_ptx / 10, driver_ptx % 10));
+    throw UserError(fmt::format("target {} needs PTX ISA {}.{}, the driver takes at most {}.{}; update the driver",
+                                arch, row->min_ptx / 10, row->min_ptx % 10, driver_ptx / 10, driver_ptx % 10));
   const int ptx = driver_ptx == 0 ? row->min_ptx : std::min(driver_ptx, kNewestPtx);
   return {arch, ptx, row->sms, row->max_threads_per_sm, row->max_shared_bytes};
 }
