@@ -16,12 +16,12 @@
 namespace kiln::cg {
 
 struct EmitContext {
-  llvm::IRBuilder<>& b;     ///< positioned where code goes; has no fast-math flags, and none may be set on it
+  llvm::IRBuilder<>& b;  ///< positioned where code goes; has no fast-math flags, and none may be set on it
   const Target& target;
-  SourceLoc loc;            ///< of the instruction being emitted: for UserErrors
+  SourceLoc loc;  ///< of the instruction being emitted: for UserErrors
 
-  llvm::Type* type(DType) const;           ///< as a register value
-  llvm::Type* memory_type(DType) const;    ///< in memory: i8 for i1
+  llvm::Type* type(DType) const;         ///< as a register value
+  llvm::Type* memory_type(DType) const;  ///< in memory: i8 for i1
   llvm::LLVMContext& context() const { return b.getContext(); }
   llvm::Module& module() const { return *b.GetInsertBlock()->getModule(); }
   llvm::Function& function() const { return *b.GetInsertBlock()->getParent(); }

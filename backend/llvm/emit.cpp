@@ -1,0 +1,185 @@
+#include "backend/llvm/emit.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/Module.h>
+
+#include "backend/llvm/emitter.h"
+#include "backend/llvm/index.h"
+#include "backend/llvm/nvptx.h"
+#include "runtime/base/error.h"
+
+namespace kiln::cg {
+
+llvm::Type* EmitContext::type(DType d) const {
+  llvm::LLVMContext& c = context();
+  switch (d) {
+    case DType::i1: return llvm::Type::getInt1Ty(c);
+    case DType::f16: return llvm::Type::getHalfTy(c);
+    case DType::bf16: return llvm::Type::getBFloatTy(c);
+    case DType::f32: return llvm::Type::getFloatTy(c);
+    case DType::f64: return llvm::Type::getDoubleTy(c);
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+    case DType::index:
+    case DType::f8e4m3:
+    case DType::f8e5m2: break;
+  }
+  return llvm::Type::getIntNTy(c, unsigned(bits(d)));
+}
+
+llvm::Type* EmitContext::memory_type(DType d) const {
+  return d == DType::i1 ? llvm::Type::getInt8Ty(context()) : type(d);
+}
+
+namespace {
+
+bool uses_control_flow(const ir::Function& f) {
+  for (ir::InstId i : f.region(f.body()).insts)
+    if (!f.inst(i).regions.empty()) return true;
+  return false;
+}
+
+llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const EmitContext& c) {
+  std::vector<llvm::Type*> params;
+  for (const ir::Param& p : f.params)
+    params.push_back(p.type.ptr ? llvm::PointerType::get(m.getContext(), kGlobal) : c.memory_type(p.type.dtype));
+  auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(m.getContext()), params, false);
+  auto* kernel = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, f.name, m);
+  kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  kernel->setDoesNotThrow();
+  for (unsigned i = 0; i < params.size(); ++i) {
+    const ir::Param& p = f.params[i];
+    if (!p.name.empty()) kernel->getArg(i)->setName(p.name);
+    if (!p.type.ptr) continue;
+    const auto align = std::uint64_t(std::max(p.align, bytes(p.type.dtype)));
+    kernel->addParamAttr(i, llvm::Attribute::getWithAlignment(m.getContext(), llvm::Align(align)));
+  }
+  return kernel;
+}
+
+void set_launch_bounds(llvm::Function& kernel, const ir::Exec& exec) {
+  kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * exec.warps));
+  if (exec.max_registers != 0) kernel.addFnAttr("nvvm.maxnreg", fmt::format("{}", exec.max_registers));
+  if (exec.cluster > 1) kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", exec.cluster));
+}
+
+}  // namespace
+
+Emitter::Emitter(const ir::Function& function, const Target& target, llvm::Function* k, llvm::IRBuilder<>& entry,
+                 llvm::IRBuilder<>& body, DebugInfo& debug)
+    : f(function),
+      c{body, target, function.loc},
+      b(body),
+      kernel(k),
+      geometry(entry, function, 32 * function.exec->warps),
+      has_control_flow(uses_control_flow(function)),
+      debug_(debug),
+      values_(function.value_count()) {}
+
+void Emitter::region(ir::RegionId r) {
+  for (ir::InstId i : f.region(r).insts) instruction(f.inst(i));
+}
+
+void Emitter::instruction(const ir::Inst& inst) {
+  c.loc = inst.loc;
+  b.SetCurrentDebugLocation(debug_.at(inst.loc));
+  switch (inst.op) {
+#define KILN_EW(Enum, ...)                            \
+  case ir::Op::Enum: return elementwise(inst);        \
+      #define KILN_OP(Enum, ...)                      \
+  case ir::Op::Enum: return emit_##Enum(*this, inst); \
+      #include "backend/ir/ops.def"
+  }
+}
+
+void Emitter::elementwise(const ir::Inst& inst) {
+  const ir::Value result = inst.results[0];
+  const Geometry& g = geometry_of(result);
+  const DType dtype = type(inst.operands[0]).dtype;
+  std::vector<TileValue> operands;
+  for (ir::Value v : inst.operands) operands.push_back(get(v));
+  if (dtype == DType::index) return set(result, index_elementwise(c, g, inst.op, operands));
+  const bool fast = inst.flag(ir::AttrKey::fast);
+  set(result, map_registers(g, operands, [&](Regs in) { return emit_elementwise(c, inst.op, dtype, in, fast); }));
+}
+
+const TileValue& Emitter::get(ir::Value v) const {
+  KILN_CHECK(!values_[v.id].regs.empty(), fmt::format("value {} has no code yet", v.id));
+  return values_[v.id];
+}
+
+TileValue Emitter::pointer_scalar(llvm::Value* pointer, DType element) const {
+  TileValue t;
+  t.kind = TileValue::Kind::Pointer;
+  t.regs.push_back({});
+  t.uniform = pointer;
+  t.uniform_known = {Range{}, bytes(element)};
+  return t;
+}
+
+void Emitter::set_plain(ir::Value v, llvm::Value* scalar) {
+  TileValue t;
+  t.regs.push_back({scalar, 0});
+  set_plain(v, std::move(t));
+}
+
+// Elements of a tile differ between threads, so they stand in the registers; a scalar is uniform.
+void Emitter::set_plain(ir::Value v, TileValue plain) {
+  const ir::Type& t = type(v);
+  if (!t.ptr && t.dtype != DType::index) return set(v, std::move(plain));
+  if (!t.tile) {
+    llvm::Value* scalar = plain.regs[0].v;
+    return set(v, t.ptr ? pointer_scalar(scalar, t.dtype) : index_scalar(scalar, Known{}));
+  }
+  plain.kind = t.ptr ? TileValue::Kind::Pointer : TileValue::Kind::Index;
+  plain.thread_known = Known{};
+  if (t.ptr) {
+    plain.uniform = llvm::ConstantPointerNull::get(llvm::PointerType::get(c.context(), kGlobal));
+    plain.uniform_known = Known::constant(0);
+    plain.thread_known.divisor = bytes(t.dtype);
+    plain.scale = 1;
+    for (TileValue::Reg& r : plain.regs)
+      if (r.v != nullptr) r.v = b.CreatePtrToInt(r.v, b.getInt64Ty());
+  }
+  set(v, std::move(plain));
+}
+
+TileValue Emitter::as_plain(ir::Value v) {
+  const TileValue& t = get(v);
+  if (t.kind == TileValue::Kind::Plain) return t;
+  const bool pointer = t.kind == TileValue::Kind::Pointer;
+  return map_elements(geometry_of(v), t,
+                      [&](int r) { return pointer ? pointer_value(b, t, r) : index_value(b, t, r); });
+}
+
+std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info,
+                                   llvm::LLVMContext& context) {
+  KILN_CHECK(f.stage >= ir::Stage::Laid && f.exec.has_value(), "emission needs a function at stage laid");
+  KILN_CHECK(f.exec->team == ir::Team::Cta && f.exec->programs_per_cta == 1, "emission of this team is not known");
+  auto module = std::make_unique<llvm::Module>("kiln", context);
+  prepare(*module, target);
+  llvm::IRBuilder<> entry(context), body(context);
+  llvm::Function* kernel = declare_kernel(f, *module, {body, target, f.loc});
+  set_launch_bounds(*kernel, *f.exec);
+  DebugInfo debug(*module, *kernel, f.loc, line_info);
+  entry.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
+  body.SetInsertPoint(llvm::BasicBlock::Create(context, "body", kernel));
+  entry.SetCurrentDebugLocation(debug.at(f.loc));
+
+  // What depends on nothing but the thread goes before this branch, so that it dominates all of the kernel.
+  entry.SetInsertPoint(entry.CreateBr(body.GetInsertBlock()));
+  Emitter e(f, target, kernel, entry, body, debug);
+  e.region(f.body());
+  body.SetCurrentDebugLocation(debug.at(f.loc));
+  body.CreateRetVoid();
+  debug.finish();
+  return module;
+}
+
+}  // namespace kiln::cg

@@ -1,0 +1,20 @@
+// Function at stage laid → llvm::Module with one kernel.
+#pragma once
+#include <memory>
+
+#include "backend/ir/function.h"
+#include "backend/target.h"
+
+namespace llvm {
+class Module;
+class LLVMContext;
+}  // namespace llvm
+
+namespace kiln::cg {
+
+/// The module is prepared for `target` (nvptx.h) and not yet optimised. The kernel has the name of `f` and its
+/// parameters in order, naturally aligned, as rt::ArgSig lays them out. Throws UserError for what the target cannot
+/// run.
+std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info, llvm::LLVMContext&);
+
+}  // namespace kiln::cg

@@ -1,0 +1,146 @@
+#include "backend/llvm/geometry.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <bit>
+
+#include "runtime/base/error.h"
+
+namespace kiln::cg {
+namespace {
+
+using ir::Hw;
+constexpr int kLaneBits = 5;
+
+/// Basis of bit k of the thread index: lanes first, then warps; zero where the layout has no such bit.
+std::vector<std::int64_t> thread_basis(const ir::LinearLayout& layout, int k) {
+  const Hw h = k < kLaneBits ? Hw::Lane : Hw::Warp;
+  const int bit = k < kLaneBits ? k : k - kLaneBits;
+  return bit < layout.in_bits(h) ? layout.basis(h, bit) : std::vector<std::int64_t>(std::size_t(layout.rank()), 0);
+}
+
+std::int64_t replicated_thread_bits(const ir::LinearLayout& layout, int thread_bits) {
+  const std::int64_t all = (std::int64_t(1) << thread_bits) - 1;
+  const std::int64_t lanes = layout.free_bits(Hw::Lane), warps = layout.free_bits(Hw::Warp);
+  std::int64_t missing = 0;
+  for (int k = 0; k < thread_bits; ++k) {
+    const bool absent = k < kLaneBits ? k >= layout.in_bits(Hw::Lane) : k - kLaneBits >= layout.in_bits(Hw::Warp);
+    if (absent) missing |= std::int64_t(1) << k;
+  }
+  return (lanes | warps << kLaneBits | missing) & all;
+}
+
+}  // namespace
+
+GeometryCache::GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f, int threads)
+    : entry_(entry), f_(f), thread_bits_(std::countr_zero(unsigned(threads))) {
+  KILN_CHECK(std::has_single_bit(unsigned(threads)) && threads >= 32, fmt::format("{} threads a block", threads));
+  tid_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  scalar_ = scalar();
+}
+
+const Geometry& GeometryCache::of(const ir::Type& type) {
+  if (type.is_scalar()) return scalar_;
+  KILN_CHECK(type.layout != ir::kNoLayout, "tile without a layout: " + type.str());
+  const auto key = std::make_pair(type.layout, type.shape);
+  auto it = tiles_.find(key);
+  if (it == tiles_.end()) it = tiles_.emplace(key, tile(f_.layout(type.layout), type.shape)).first;
+  return it->second;
+}
+
+Geometry GeometryCache::scalar() {
+  Geometry g;
+  g.parts.resize(1);
+  g.live = {true};
+  g.first = {0};
+  g.owner = owner_where_zero((std::int64_t(1) << thread_bits_) - 1);
+  g.replicated = true;
+  return g;
+}
+
+llvm::Value* GeometryCache::owner_where_zero(std::int64_t thread_bits) {
+  if (thread_bits == 0) return nullptr;
+  llvm::Value* bits = entry_.CreateAnd(tid_, entry_.getInt32(std::uint32_t(thread_bits)));
+  return entry_.CreateICmpEQ(bits, entry_.getInt32(0));
+}
+
+Geometry GeometryCache::tile(const ir::LinearLayout& layout, const ir::Shape& shape) {
+  KILN_CHECK(layout.rank() == int(shape.size()), "layout " + layout.str() + " has another rank than its tile");
+  KILN_CHECK(layout.in_bits(Hw::Lane) <= kLaneBits && layout.in_bits(Hw::Warp) <= thread_bits_ - kLaneBits,
+             fmt::format("layout {} does not fit {} threads", layout.str(), 1 << thread_bits_));
+  Geometry g;
+  const int rank = layout.rank();
+  for (std::int64_t r = 0; r < layout.in_size(Hw::Register); ++r) g.parts.push_back(layout.apply({{Hw::Register, r}}));
+  std::vector<std::int64_t> thread_mask(std::size_t(rank), 0);
+  for (int a = 0; a < rank; ++a) {
+    std::vector<std::int64_t> bases;
+    for (int k = 0; k < thread_bits_; ++k) {
+      bases.push_back(thread_basis(layout, k)[std::size_t(a)]);
+      thread_mask[std::size_t(a)] |= bases.back();
+    }
+    g.axes.push_back(axis(bases));
+    g.axes.back().extent = shape[std::size_t(a)];
+    for (const auto& part : g.parts)
+      if (part[std::size_t(a)] & thread_mask[std::size_t(a)]) g.axes.back().swizzled = true;
+  }
+  const std::int64_t free_regs = layout.free_bits(Hw::Register);
+  for (int r = 0; r < g.regs(); ++r) {
+    bool inside = true;
+    for (std::size_t a = 0; a < std::size_t(rank); ++a)
+      inside &= (g.parts[std::size_t(r)][a] & ~thread_mask[a]) < shape[a];
+    g.live.push_back(inside);
+    int same = r;
+    if (r & free_regs)
+      for (int q = 0; q < r; ++q)
+        if (g.parts[std::size_t(q)] == g.parts[std::size_t(r)]) {
+          same = q;
+          break;
+        }
+    g.first.push_back(same);
+  }
+  const std::int64_t free_threads = replicated_thread_bits(layout, thread_bits_);
+  g.owner = owner_where_zero(free_threads);
+  g.replicated = free_threads != 0 || free_regs != 0;
+  return g;
+}
+
+// Bits k, k+1, … of the thread index whose bases double are moved together: ((tid >> k) & mask) << shift.
+Geometry::Axis GeometryCache::axis(const std::vector<std::int64_t>& bases) {
+  auto it = axes_.find(bases);
+  if (it != axes_.end()) return it->second;
+  Geometry::Axis result;
+  std::int64_t reached = 0;
+  bool disjoint = true;
+  for (int k = 0; k < thread_bits_;) {
+    const std::int64_t first = bases[std::size_t(k)];
+    int n = 1;
+    if (std::has_single_bit(std::uint64_t(first)))
+      while (k + n < thread_bits_ && bases[std::size_t(k + n)] == first << n) ++n;
+    if (first != 0) {
+      KILN_CHECK(first << (n - 1) <= std::numeric_limits<std::int32_t>::max() / 2, "tile extent beyond 2^30");
+      llvm::Value* run = k == 0 ? tid_ : entry_.CreateLShr(tid_, entry_.getInt32(std::uint32_t(k)));
+      if (k + n < thread_bits_) run = entry_.CreateAnd(run, entry_.getInt32((1u << n) - 1));
+      const std::int64_t moved = first * ((std::int64_t(1) << n) - 1);
+      run = n == 1 ? entry_.CreateMul(run, entry_.getInt32(std::uint32_t(first)), "", true, true)
+                   : entry_.CreateShl(run, std::uint64_t(std::countr_zero(std::uint64_t(first))), "", true, true);
+      disjoint &= (reached & moved) == 0;
+      result.thread = result.thread == nullptr ? run
+                      : disjoint               ? entry_.CreateAdd(result.thread, run, "", true, true)
+                                               : entry_.CreateXor(result.thread, run);
+      reached |= moved;
+    }
+    k += n;
+  }
+  if (reached != 0) result.thread_known = {{0, reached}, reached & -reached};
+  return axes_[bases] = result;
+}
+
+TileValue::Reg GeometryCache::coordinate(llvm::IRBuilder<>& b, const Geometry& g, int reg, int axis) {
+  const Geometry::Axis& a = g.axes[std::size_t(axis)];
+  const std::int64_t part = g.parts[std::size_t(reg)][std::size_t(axis)];
+  if (!a.swizzled) return {a.thread, part};
+  return {b.CreateXor(a.thread, b.getInt32(std::uint32_t(part))), 0};
+}
+
+}  // namespace kiln::cg

@@ -1,0 +1,61 @@
+// Geometry: a register layout seen from one thread. Which element each register holds, which registers exist at all,
+// and which thread may write an element.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "backend/ir/function.h"
+#include "backend/llvm/tile_value.h"
+
+namespace kiln::cg {
+
+/// Coordinate of register r along an axis = thread part (equal for all registers) + register part, or, where the two
+/// share bits (a swizzle), their exclusive or.
+struct Geometry {
+  struct Axis {
+    llvm::Value* thread = nullptr;  ///< i32; null: no bit of the thread moves along this axis
+    Known thread_known = Known::constant(0);
+    std::int64_t extent = 1;  ///< of the tile; the layout may be padded beyond it
+    bool swizzled = false;
+  };
+  std::vector<Axis> axes;
+  std::vector<std::vector<std::int64_t>> parts;  ///< [register][axis]
+  std::vector<bool> live;                        ///< false: every element of this register lies outside the tile
+  std::vector<int> first;        ///< lowest register that holds the same elements (r itself, but for replication)
+  llvm::Value* owner = nullptr;  ///< i1: this thread writes; null: every thread does
+  bool replicated = false;       ///< some element is in several threads or registers
+
+  int regs() const { return int(parts.size()); }
+};
+
+/// Makes geometries; what they compute stands in the function's entry block, so that it dominates every use.
+class GeometryCache {
+ public:
+  /// `entry`: inserts into the entry block. `threads`: of the block, a power of two.
+  GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f, int threads);
+
+  const Geometry& of(const ir::Type&);
+  /// Coordinate of one register as a sum; swizzled axes compute their exclusive or at `b`.
+  static TileValue::Reg coordinate(llvm::IRBuilder<>& b, const Geometry& g, int reg, int axis);
+  llvm::Value* thread_index() const { return tid_; }
+  llvm::IRBuilder<>& entry() { return entry_; }
+
+ private:
+  Geometry scalar();
+  Geometry tile(const ir::LinearLayout&, const ir::Shape&);
+  Geometry::Axis axis(const std::vector<std::int64_t>& bases);
+  llvm::Value* owner_where_zero(std::int64_t thread_bits);
+
+  llvm::IRBuilder<>& entry_;
+  const ir::Function& f_;
+  int thread_bits_;
+  llvm::Value* tid_;
+  std::map<std::pair<ir::LayoutId, ir::Shape>, Geometry> tiles_;
+  std::map<std::vector<std::int64_t>, Geometry::Axis> axes_;
+  Geometry scalar_;
+};
+
+}  // namespace kiln::cg

@@ -1,0 +1,150 @@
+// Ops that make and convert values: constants, parameters, program coordinates, arange, splat, cast, bitcast, select.
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <bit>
+
+#include "backend/llvm/emitter.h"
+#include "backend/llvm/index.h"
+#include "runtime/base/error.h"
+
+namespace kiln::cg {
+namespace {
+
+// CUDA's limits of a grid.
+constexpr Range kGridX{0, (std::int64_t(1) << 31) - 2}, kGridYZ{0, 65534};
+
+llvm::Constant* literal(Emitter& e, const ir::Literal& l) {
+  if (l.dtype == DType::f32 || l.dtype == DType::f64 || l.dtype == DType::f16 || l.dtype == DType::bf16) {
+    llvm::Type* type = e.c.type(l.dtype);
+    return llvm::ConstantFP::get(type,
+                                 llvm::APFloat(type->getFltSemantics(), llvm::APInt(unsigned(bits(l.dtype)), l.bits)));
+  }
+  return llvm::ConstantInt::get(e.c.type(l.dtype), l.bits);
+}
+
+llvm::Value* grid_register(Emitter& e, llvm::Intrinsic::ID x, std::int64_t axis) {
+  // The intrinsics of x, y, z are consecutive neither by name nor by number, so each is listed.
+  using namespace llvm::Intrinsic;
+  const bool id = x == nvvm_read_ptx_sreg_ctaid_x;
+  const ID ids[3] = {x, id ? nvvm_read_ptx_sreg_ctaid_y : nvvm_read_ptx_sreg_nctaid_y,
+                     id ? nvvm_read_ptx_sreg_ctaid_z : nvvm_read_ptx_sreg_nctaid_z};
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  llvm::Value* r = entry.CreateIntrinsic(ids[axis], llvm::ArrayRef<llvm::Type*>{}, {});
+  return entry.CreateZExt(r, entry.getInt64Ty());
+}
+
+}  // namespace
+
+void emit_Constant(Emitter& e, const ir::Inst& inst) {
+  const ir::Literal& l = inst.literal();
+  if (l.dtype == DType::index) return e.set(inst.results[0], index_constant(l.as_int()));
+  e.set_plain(inst.results[0], literal(e, l));
+}
+
+void emit_Param(Emitter& e, const ir::Inst& inst) {
+  const auto number = std::size_t(inst.i64(ir::AttrKey::index));
+  const ir::Param& p = e.f.params[number];
+  llvm::Value* arg = e.kernel->getArg(unsigned(number));
+  if (p.type.ptr) {
+    TileValue t = e.pointer_scalar(arg, p.type.dtype);
+    t.uniform_known.divisor = std::max<std::int64_t>(p.align, bytes(p.type.dtype));
+    e.set(inst.results[0], t);
+  } else if (p.type.dtype == DType::index) {
+    e.set(inst.results[0], p.is_one ? index_constant(1) : index_scalar(arg, {Range{}, p.align}));
+  } else if (p.type.dtype == DType::i1) {
+    e.set_plain(inst.results[0], e.b.CreateIsNotNull(arg));
+  } else {
+    e.set_plain(inst.results[0], arg);
+  }
+}
+
+void emit_ProgramId(Emitter& e, const ir::Inst& inst) {
+  const std::int64_t axis = inst.i64(ir::AttrKey::axis);
+  llvm::Value* id = grid_register(e, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, axis);
+  e.set(inst.results[0], index_scalar(id, {axis == 0 ? kGridX : kGridYZ, 1}));
+}
+
+void emit_NumPrograms(Emitter& e, const ir::Inst& inst) {
+  const std::int64_t axis = inst.i64(ir::AttrKey::axis);
+  llvm::Value* n = grid_register(e, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, axis);
+  e.set(inst.results[0], index_scalar(n, {(axis == 0 ? kGridX : kGridYZ) + Range::of(1), 1}));
+}
+
+void emit_Arange(Emitter& e, const ir::Inst& inst) {
+  const Geometry& g = e.geometry_of(inst.results[0]);
+  const std::int64_t start = inst.i64(ir::AttrKey::start);
+  TileValue t;
+  t.kind = TileValue::Kind::Index;
+  t.thread_known = g.axes[0].thread_known;
+  if (g.axes[0].swizzled) t.thread_known = {{0, std::int64_t(std::bit_ceil(std::uint64_t(g.axes[0].extent))) - 1}, 1};
+  for (int r = 0; r < g.regs(); ++r) {
+    TileValue::Reg reg = GeometryCache::coordinate(e.b, g, r, 0);
+    reg.c += start;
+    t.regs.push_back(reg);
+  }
+  t.distinct = true;
+  e.set(inst.results[0], t);
+}
+
+void emit_Splat(Emitter& e, const ir::Inst& inst) {
+  TileValue t = e.get(inst.operands[0]);
+  const Geometry& g = e.geometry_of(inst.results[0]);
+  const TileValue::Reg reg = t.regs[0];
+  t.regs.clear();
+  for (int r = 0; r < g.regs(); ++r)
+    t.regs.push_back(t.kind == TileValue::Kind::Plain && !g.live[std::size_t(r)] ? TileValue::Reg{} : reg);
+  t.distinct = false;
+  e.set(inst.results[0], t);
+}
+
+void emit_Cast(Emitter& e, const ir::Inst& inst) {
+  const ir::Value x = inst.operands[0], result = inst.results[0];
+  const DType from = e.type(x).dtype, to = e.type(result).dtype;
+  const Geometry& g = e.geometry_of(result);
+  const bool saturate = inst.flag(ir::AttrKey::saturate);
+  if (from == to) return e.set(result, e.get(x));
+  if (to == DType::index && !is_float(from)) return e.set(result, index_of_integers(e.b, g, e.get(x), from));
+  if (from == DType::index && is_int(to)) {
+    const TileValue& index = e.get(x);
+    return e.set(result,
+                 map_elements(g, index, [&](int r) { return index_low_bits(e.b, index, r, unsigned(bits(to))); }));
+  }
+  // What is left converts through an integer that holds the index: i64, or i32 where its range allows.
+  const TileValue& t = e.get(x);
+  const bool narrow = from == DType::index && t.known().range.fits32();
+  const DType source = from != DType::index ? from : narrow ? DType::i32 : DType::i64;
+  const DType target = to == DType::index ? DType::i64 : to;
+  const TileValue plain =
+      narrow ? map_elements(g, t, [&](int r) { return index_low_bits(e.b, t, r, 32); }) : e.as_plain(x);
+  e.set_plain(result,
+              map_registers(g, {plain}, [&](Regs in) { return emit_cast(e.c, in[0], source, target, saturate); }));
+}
+
+void emit_Bitcast(Emitter& e, const ir::Inst& inst) {
+  const ir::Value result = inst.results[0];
+  const DType to = e.type(result).dtype;
+  llvm::Type* type = e.c.type(to);
+  e.set_plain(result, map_registers(e.geometry_of(result), {e.as_plain(inst.operands[0])},
+                                    [&](Regs in) { return e.b.CreateBitCast(in[0], type); }));
+}
+
+void emit_Select(Emitter& e, const ir::Inst& inst) {
+  const ir::Value result = inst.results[0], a = inst.operands[1], b = inst.operands[2];
+  const Geometry& g = e.geometry_of(result);
+  const TileValue cond = e.as_plain(inst.operands[0]);
+  const auto choose = [&](Regs in) { return e.b.CreateSelect(in[0], in[1], in[2]); };
+  const TileValue &x = e.get(a), &y = e.get(b);
+  const bool narrow =
+      x.kind == TileValue::Kind::Index && e.type(result).tile && x.known().range.fits32() && y.known().range.fits32();
+  if (!narrow) return e.set_plain(result, map_registers(g, {cond, e.as_plain(a), e.as_plain(b)}, choose));
+  const auto low = [&](const TileValue& t) {
+    return map_elements(g, t, [&](int r) { return index_low_bits(e.b, t, r, 32); });
+  };
+  TileValue t = map_registers(g, {cond, low(x), low(y)}, choose);
+  t.kind = TileValue::Kind::Index;
+  t.thread_known = {join(x.known().range, y.known().range), std::gcd(x.known().divisor, y.known().divisor)};
+  e.set(result, t);
+}
+
+}  // namespace kiln::cg
