@@ -89,13 +89,13 @@ void Emitter::region(ir::RegionId r) {
 void Emitter::instruction(const ir::Inst& inst) {
   c.loc = inst.loc;
   b.SetCurrentDebugLocation(debug_.at(inst.loc));
+  // clang-format off
   switch (inst.op) {
-#define KILN_EW(Enum, ...)                            \
-  case ir::Op::Enum: return elementwise(inst);        \
-      #define KILN_OP(Enum, ...)                      \
-  case ir::Op::Enum: return emit_##Enum(*this, inst); \
-      #include "backend/ir/ops.def"
+#define KILN_EW(Enum, ...) case ir::Op::Enum: return elementwise(inst);
+#define KILN_OP(Enum, ...) case ir::Op::Enum: return emit_##Enum(*this, inst);
+#include "backend/ir/ops.def"
   }
+  // clang-format on
 }
 
 void Emitter::elementwise(const ir::Inst& inst) {
