@@ -1,5 +1,7 @@
 // run_pipeline: the compiler's passes in order, from the traced kernel to the form that backend/llvm emits.
 #pragma once
+#include <span>
+
 #include "backend/ir/function.h"
 #include "backend/options.h"
 #include "backend/target.h"
@@ -8,7 +10,11 @@ namespace kiln {
 
 namespace ir {
 class Artefacts;
+enum class Pass : std::uint8_t;
 }
+
+/// The passes of the pipeline in order (backend/pass/pass.h).
+std::span<const ir::Pass> pipeline();
 
 /// Takes `f` from stage traced to stage laid. `stats` (may be null) receives one time per pass. `artefacts` (may be
 /// null: made here) numbers and writes the dumps; compile() passes its own so that LLVM IR and PTX continue the count.

@@ -19,20 +19,20 @@ namespace kiln {
 namespace rt {
 /// Memory of one buffer; freed with the last handle, in the order of `stream` where there is one.
 struct Allocation {
-  Allocation(std::shared_ptr<DeviceImpl> device_, std::shared_ptr<StreamImpl> stream_, std::size_t bytes_)
+  Allocation(Device device_, std::shared_ptr<StreamImpl> stream_, std::size_t bytes_)
       : device(std::move(device_)), stream(std::move(stream_)), bytes(bytes_) {
-    ptr = device->allocate(bytes, stream.get());
+    ptr = device.impl().allocate(bytes, stream.get());
     owned = true;
   }
-  Allocation(std::shared_ptr<DeviceImpl> device_, DevicePtr ptr_, std::size_t bytes_)
+  Allocation(Device device_, DevicePtr ptr_, std::size_t bytes_)
       : device(std::move(device_)), ptr(ptr_), bytes(bytes_) {}
   ~Allocation() {
-    if (owned) device->free(ptr, stream.get());
+    if (owned) device.impl().free(ptr, stream.get());
   }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
-  std::shared_ptr<DeviceImpl> device;
+  Device device;
   std::shared_ptr<StreamImpl> stream;
   DevicePtr ptr = 0;
   std::size_t bytes = 0;
@@ -173,35 +173,36 @@ std::size_t Graph::kernels() const { return impl_->kernels(); }
 namespace detail {
 
 RawBuffer::RawBuffer(const Device& device, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(device.impl().shared_from_this(), nullptr, checked_bytes(n, element_bytes))) {}
+    : alloc_(std::make_shared<rt::Allocation>(device, nullptr, checked_bytes(n, element_bytes))) {}
 
 RawBuffer::RawBuffer(const Stream& stream, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(stream.impl().device_ptr(), stream.impl().shared_from_this(),
+    : alloc_(std::make_shared<rt::Allocation>(stream.device(), stream.impl().shared_from_this(),
                                               checked_bytes(n, element_bytes))) {}
 
 RawBuffer::RawBuffer(const Device& device, DevicePtr ptr, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(device.impl().shared_from_this(), ptr, checked_bytes(n, element_bytes))) {}
+    : alloc_(std::make_shared<rt::Allocation>(device, ptr, checked_bytes(n, element_bytes))) {}
 
 DevicePtr RawBuffer::ptr() const { return alloc_ ? alloc_->ptr : 0; }
+const Device* RawBuffer::owner() const { return alloc_ ? &alloc_->device : nullptr; }
 std::size_t RawBuffer::bytes() const { return alloc_ ? alloc_->bytes : 0; }
 
 Device RawBuffer::device() const {
   if (!alloc_) throw UserError("a default-constructed buffer has no device");
-  return Device(alloc_->device);
+  return alloc_->device;
 }
 
 void RawBuffer::upload(const void* src, std::size_t bytes, std::size_t at) {
   check_range("upload", bytes, at, this->bytes());
-  if (bytes > 0) alloc_->device->upload(alloc_->ptr + at, src, bytes);
+  if (bytes > 0) alloc_->device.impl().upload(alloc_->ptr + at, src, bytes);
 }
 
 void RawBuffer::download(void* dst, std::size_t bytes, std::size_t at) const {
   check_range("download", bytes, at, this->bytes());
-  if (bytes > 0) alloc_->device->download(dst, alloc_->ptr + at, bytes);
+  if (bytes > 0) alloc_->device.impl().download(dst, alloc_->ptr + at, bytes);
 }
 
 void RawBuffer::fill_bytes(std::uint8_t value) {
-  if (bytes() > 0) alloc_->device->fill(alloc_->ptr, value, bytes());
+  if (bytes() > 0) alloc_->device.impl().fill(alloc_->ptr, value, bytes());
 }
 
 }  // namespace detail

@@ -152,6 +152,8 @@ class RawBuffer {
   std::size_t bytes() const;
   bool valid() const { return alloc_ != nullptr; }
   Device device() const;
+  /// The device without a new handle, for launches: lives as long as the buffer; null for a default-constructed one.
+  const Device* owner() const;
   void upload(const void* src, std::size_t bytes, std::size_t at);
   void download(void* dst, std::size_t bytes, std::size_t at) const;
   void fill_bytes(std::uint8_t value);

@@ -110,7 +110,7 @@ class Driver {
   int version() const { return version_; }
   static constexpr int kOldestVersion = 12000;
 
-#define KILN_CU(member, symbol, ...) Entry<__VA_ARGS__> member{symbol};
+#define KILN_CU(member, symbol, ...) Entry<__VA_ARGS__> member{#symbol};
 #include "runtime/cuda/driver.def"
 
  private:

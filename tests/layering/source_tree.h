@@ -7,13 +7,13 @@
 namespace kiln::test {
 
 struct Include {
-  std::string name;    ///< as written between the quotes or angle brackets
+  std::string name;  ///< as written between the quotes or angle brackets
   bool quoted = false;
   int line = 0;
 };
 
 struct SourceFile {
-  std::string path;    ///< from the repository root: "runtime/device.h"
+  std::string path;  ///< from the repository root: "runtime/device.h"
   std::vector<std::string> lines;
   std::vector<Include> includes;
 

@@ -37,7 +37,19 @@ TEST_F(Sources, StayBelowTheSizeAtWhichAFileIsSplit) {
 
 TEST_F(Sources, SpeakOfNoMachineAndLeaveNothingForLater) {
   // Spelled in halves, so that this file does not name them.
-  const std::array<std::string, 6> banned{"/wo" "rk/", "/ro" "ot/", "/ho" "me/", "/t" "mp/", "TO" "DO", "FIX" "ME"};
+  const std::array<std::string, 6> banned{
+      "/wo"
+      "rk/",
+      "/ro"
+      "ot/",
+      "/ho"
+      "me/",
+      "/t"
+      "mp/",
+      "TO"
+      "DO",
+      "FIX"
+      "ME"};
   for (const SourceFile& s : sources_)
     for (std::size_t i = 0; i < s.lines.size(); ++i)
       for (const std::string& word : banned)

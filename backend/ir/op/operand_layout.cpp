@@ -1,0 +1,65 @@
+#include "backend/ir/op/operand_layout.h"
+
+#include "runtime/base/error.h"
+
+namespace kiln::ir {
+namespace {
+
+LinearLayout no_tile_operand(const Inst& inst) {
+  throw InternalError(std::string(mnemonic(inst.op)) + " has no tile operand");
+}
+
+LinearLayout control_flow(const Inst& inst) {
+  throw InternalError(std::string(mnemonic(inst.op)) + ": tiles carried by control flow have no layout rule");
+}
+
+}  // namespace
+
+LinearLayout operand_layout(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
+  if (info(inst.op).elementwise) return l;
+  switch (inst.op) {
+#define KILN_EW(Enum, ...) case Op::Enum: return l;
+#define KILN_OP(Enum, ...) case Op::Enum: return layout_##Enum(f, inst, k, l);
+#include "backend/ir/ops.def"
+  }
+  return l;
+}
+
+// The operand is used where the result stands.
+LinearLayout layout_Cast(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Bitcast(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Select(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_PtrAdd(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Load(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Store(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+
+// A tile of fewer axes or extents is replicated over the threads and registers that differ only in the missing ones.
+LinearLayout layout_ExpandDims(const Function&, const Inst& inst, std::size_t, const LinearLayout& l) {
+  return l.slice(int(inst.i64(AttrKey::axis))).without_free_registers();
+}
+LinearLayout layout_Broadcast(const Function& f, const Inst& inst, std::size_t, const LinearLayout& l) {
+  LinearLayout r = l;
+  const Shape& from = f.type(inst.operands[0]).shape;
+  for (int axis = 0; axis < l.rank(); ++axis)
+    if (from[std::size_t(axis)] == 1) r = r.collapse(axis);
+  return r.without_free_registers();
+}
+
+// A conversion is where the layout changes: its operand keeps the one it has.
+LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+
+LinearLayout layout_Constant(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_Param(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_ProgramId(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_NumPrograms(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_Arange(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_Splat(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+
+LinearLayout layout_For(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
+LinearLayout layout_While(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
+LinearLayout layout_If(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
+LinearLayout layout_Yield(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
+
+}  // namespace kiln::ir

@@ -1,0 +1,143 @@
+// choose-exec: who executes a program. Fills Function::exec from measured rules; what the user fixed wins.
+//
+//     kernel "add_relu" stage=traced           kernel "add_relu" stage=canonical
+//                                       ->     exec team=cta warps=8 programs_per_cta=1 cluster=1 …
+//     (tiles of 1024 f32, 2 loads, 1 store)
+//
+// A program is run by one block. Threads are chosen so that each owns the rule's number of 16-byte vectors of the largest
+// tile that memory sees: 1024 f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread keep many blocks in
+// flight; more amortise index arithmetic and loads that several vectors share.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "backend/ir/layout_zoo.h"
+#include "backend/pass/access.h"
+#include "backend/pass/pass.h"
+#include "runtime/base/error.h"
+
+namespace kiln::ir {
+namespace {
+
+constexpr int kThreadsPerWarp = 32, kMaxThreads = 1024, kRegistersPerSm = 65536;
+constexpr int kUsualWarps = 8;           ///< blocks of 512 and 1024 threads lose 1…2 % (gelu 4013, 3958, 3951 GB/s)
+constexpr int kUsualVectors = 8;         ///< a thread with more gives work away to more warps instead
+constexpr std::int64_t kMaxRegistersPerTile = 128;  ///< of a thread's 255: one tile must leave room for its operands
+
+/// What the memory side of a kernel looks like.
+struct Streams {
+  std::int64_t elements = 0;    ///< of the largest accessed tile, padded
+  int widest = 1, loads = 0;    ///< element bytes and number of loads of tiles that large
+  bool shared = false;          ///< there are smaller tiles, whose elements several vectors use
+};
+
+/// The first row that fits decides. GB/s on one H200, 16 bytes a vector.
+struct Rule {
+  int min_loads;
+  bool shared;
+  int max_bytes;
+  int vectors;                  ///< a thread
+  CacheHint load, store;        ///< both or neither: a hint on the loads alone costs 3…10 %
+};
+constexpr int kAny = std::numeric_limits<int>::max();
+constexpr Rule kRules[] = {
+    // gelu(x + b) * s + r on 8192x8192 bf16: 256 threads, 4 vectors 4270
+    {1, true, kAny, 4, CacheHint::NoAllocate, CacheHint::Streaming},
+    // swiglu on 8192x14336 bf16: 128 threads, 2 vectors 4341
+    {2, false, 2, 2, CacheHint::NoAllocate, CacheHint::Streaming},
+    // add_relu on 1e8 f32: 256 threads, 1 vector 4389; with 2 vectors plain 4332, both hints 4336, load hint alone 3913
+    {2, false, kAny, 1, CacheHint::Plain, CacheHint::Plain},
+    // copy of 1e8 f32: 1 vector plain 4265, 1 vector hinted 4190, 4 vectors hinted 3870
+    {0, false, kAny, 1, CacheHint::Plain, CacheHint::Plain},
+};
+
+Streams streams_of(const Function& f) {
+  const std::vector<Access> accesses = tile_accesses(f);
+  Streams s;
+  for (const Access& a : accesses) s.elements = std::max(s.elements, padded_elements(a.shape));
+  for (const Access& a : accesses) {
+    const bool full = padded_elements(a.shape) == s.elements;
+    if (full) s.widest = std::max(s.widest, a.element_bytes);
+    s.loads += full && !a.store;
+    s.shared = s.shared || !full;
+  }
+  return s;
+}
+
+const Rule& rule_for(const Streams& s) {
+  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) {
+    return s.loads >= r.min_loads && (s.shared || !r.shared) && s.widest <= r.max_bytes;
+  });
+  return *rule;
+}
+
+int warps_for(const Streams& s, int vectors_per_thread) {
+  const std::int64_t vectors = std::max<std::int64_t>(s.elements * s.widest / 16, 1);
+  std::int64_t threads = std::clamp<std::int64_t>(std::int64_t(std::bit_ceil(std::uint64_t(vectors / vectors_per_thread))), kThreadsPerWarp,
+                                                  kUsualWarps * kThreadsPerWarp);
+  while (threads < kMaxThreads && vectors / threads > kUsualVectors) threads *= 2;
+  return int(threads) / kThreadsPerWarp;
+}
+
+void check_warps(const Function& f, int warps) {
+  if (warps * kThreadsPerWarp > kMaxThreads)
+    throw UserError(f.loc, fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps, warps * kThreadsPerWarp, kMaxThreads));
+  if (warps < 1 || !std::has_single_bit(unsigned(warps)))
+    throw UserError(f.loc, fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
+}
+
+void check_cluster(const Function& f, int cluster, const Target& target) {
+  if (cluster == 1) return;
+  if (!target.has_cluster()) throw UserError(f.loc, fmt::format("{}: cluster of {} needs sm_90 or later, target is {}", f.name, cluster, target.arch));
+  if (cluster < 1 || cluster > 8 || !std::has_single_bit(unsigned(cluster)))
+    throw UserError(f.loc, fmt::format("{}: cluster is {}, must be 1, 2, 4 or 8", f.name, cluster));
+}
+
+void check_registers(const Function& f, const Exec& e) {
+  const int threads = e.warps * kThreadsPerWarp;
+  if (e.max_registers != 0 && (e.max_registers < 16 || e.max_registers > 255))
+    throw UserError(f.loc, fmt::format("{}: max_registers is {}, must be 16 to 255", f.name, e.max_registers));
+  if (e.max_registers * threads > kRegistersPerSm)
+    throw UserError(f.loc, fmt::format("{}: {} registers on {} threads are {}, a multiprocessor has {}", f.name, e.max_registers, threads,
+                                       e.max_registers * threads, kRegistersPerSm));
+}
+
+/// The largest tile must fit the threads' registers.
+void check_tiles(const Function& f, const Exec& e) {
+  const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp * e.cluster;
+  walk(f, [&](InstId i) {
+    for (Value v : f.inst(i).results) {
+      const Type& t = f.type(v);
+      if (!t.tile || t.ptr || t.dtype == DType::index || t.dtype == DType::i1) continue;
+      const std::int64_t registers = padded_elements(t.shape) / threads * std::max(bytes(t.dtype) / 4, 1);
+      if (registers > kMaxRegistersPerTile)
+        throw UserError(f.inst(i).loc, fmt::format("{}: {} needs {} registers a thread on {} threads, at most {} are allowed: make the tile "
+                                                   "smaller or num_warps larger", f.name, t.str(), registers, threads, kMaxRegistersPerTile));
+    }
+  });
+}
+
+}  // namespace
+
+bool choose_exec(PassContext& context, Function& f) {
+  const CompileOptions& wish = context.options;
+  const Streams streams = streams_of(f);
+  const Rule& rule = rule_for(streams);
+  Exec e;
+  e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
+  check_warps(f, e.warps);
+  e.cluster = wish.cluster != 0 ? wish.cluster : 1;
+  check_cluster(f, e.cluster, context.target);
+  e.team = e.cluster > 1 ? Team::Cluster : Team::Cta;
+  e.max_registers = wish.max_registers;
+  e.load_hint = rule.load;
+  e.store_hint = rule.store;
+  check_registers(f, e);
+  check_tiles(f, e);
+  f.exec = e;
+  return true;
+}
+
+}  // namespace kiln::ir

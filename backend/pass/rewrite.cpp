@@ -1,0 +1,28 @@
+#include "backend/pass/rewrite.h"
+
+#include <algorithm>
+
+#include "backend/ir/op/infer.h"
+
+namespace kiln::ir {
+
+InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated,
+                 SourceLoc loc) {
+  Types types = infer({f, op, operands, attrs, stated, loc});
+  const InstId i = f.create(op, std::move(operands), std::move(types), std::move(attrs), loc);
+  f.insert_before(position, i);
+  return i;
+}
+
+Value insert_constant(Function& f, InstId position, const Literal& l, const Type& type, SourceLoc loc) {
+  const Value scalar = f.inst(insert_op(f, position, Op::Constant, {}, {{AttrKey::value, l}}, {}, loc)).results[0];
+  return type.tile ? f.inst(insert_op(f, position, Op::Splat, {scalar}, {}, {type}, loc)).results[0] : scalar;
+}
+
+bool removable(Op op) {
+  const OpInfo& o = info(op);
+  if (o.pure) return true;
+  return !o.effects.empty() && std::all_of(o.effects.begin(), o.effects.end(), [](const Effect& e) { return e.kind == EffectKind::Read; });
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,18 @@
+// Helpers of passes that rewrite instructions in place.
+#pragma once
+#include <vector>
+
+#include "backend/ir/function.h"
+
+namespace kiln::ir {
+
+/// Makes an op with inferred result types and puts it before `position`. `stated`: as in infer.h.
+InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated,
+                 SourceLoc loc);
+/// A constant, splat if `type` is a tile, before `position`.
+Value insert_constant(Function& f, InstId position, const Literal& l, const Type& type, SourceLoc loc);
+
+/// Whether nothing is lost when an op without uses is removed: it is pure or only reads.
+bool removable(Op op);
+
+}  // namespace kiln::ir

@@ -1,0 +1,29 @@
+// The compiler's table of contents: the passes in order. From here backend/llvm takes over.
+#include "backend/pipeline.h"
+
+#include "backend/pass/artefacts.h"
+#include "backend/pass/pass.h"
+#include "runtime/base/env.h"
+
+namespace kiln {
+
+void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& options, CompileStats* stats, ir::Artefacts* artefacts) {
+  std::optional<ir::Artefacts> own;
+  if (!artefacts) artefacts = &own.emplace(f, target, options);
+  artefacts->publish("traced", f);
+  ir::PassRunner runner(target, options, stats, *artefacts, int(env::KILN_VERIFY()));
+  for (ir::Pass pass : pipeline()) runner.run(pass, f);
+}
+
+std::span<const ir::Pass> pipeline() {
+  using enum ir::Pass;
+  static constexpr ir::Pass passes[] = {
+      infer_facts,     // first, so that what facts decide is folded away like any other constant
+      canonicalise,
+      choose_exec,     // stage canonical: who executes a program
+      assign_layouts,  // stage laid: where every element lives
+  };
+  return passes;
+}
+
+}  // namespace kiln

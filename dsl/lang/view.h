@@ -1,0 +1,87 @@
+// View<T, N>: an N-dimensional array as one kernel parameter: pointer, sizes, strides (in elements, any value).
+//
+// Coordinates are braces of C++ integers, Const and Scalars mixed: x.at({r, 3}); shapes are braces of C++ integers. Too
+// many or too few, and a traced value as a shape, do not compile. Coordinates outside the array, negative ones included,
+// read the padding and write nothing. There is no operator[]: a proxy in `auto e = v[i]` would read later than it is
+// written.
+//
+// A view is a value of pointers and sizes; sub, slice and trans give views of the same memory.
+#pragma once
+#include <array>
+
+#include "dsl/lang/ops.h"
+
+namespace kiln {
+
+namespace detail {
+/// Pointer, mask of a block of `dims` elements at `at`. All arrays have `rank` entries.
+struct ViewBlock {
+  Tile ptr, inside;
+};
+ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims, int rank, RawLoc);
+Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, int rank, RawLoc);
+void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank, RawLoc);
+Scalar index_scalar(const SArg&);
+}  // namespace detail
+
+template <class T, int N>
+class View {
+  static_assert(Element<T>, "kiln: View<T, N> needs an element type T");
+  static_assert(N >= 1, "kiln: View<T, N> needs at least one dimension");
+
+ public:
+  using At = const SArg (&)[N];
+  using Dims = const int (&)[N];
+  View(const Scalar& ptr, const std::array<Scalar, N>& size, const std::array<Scalar, N>& stride)
+      : ptr_(ptr), size_(size), stride_(stride) {}
+
+  /// Extent and stride (elements) along dimension `d`, as index Scalars.
+  [[nodiscard]] const Scalar& size(int d) const { return size_.at(std::size_t(d)); }
+  [[nodiscard]] const Scalar& stride(int d) const { return stride_.at(std::size_t(d)); }
+
+  /// The block of shape `dims` that starts at element `at`; elements outside read `pad`.
+  [[nodiscard]] Tile load(At at, Dims dims, SArg pad = 0, RawLoc l = RawLoc::current()) const {
+    const detail::ViewBlock b = detail::view_block(ptr_, size_.data(), stride_.data(), at, dims, N, l);
+    return kiln::load(b.ptr, Arg(b.inside, l), Arg(pad), l);
+  }
+  /// Writes `x` (of rank N and T's dtype) at element `at`; elements outside are not written.
+  void store(At at, const Tile& x, RawLoc l = RawLoc::current()) const requires(!std::is_const_v<T>) {
+    detail::view_store(ptr_, size_.data(), stride_.data(), at, x, N, l);
+  }
+  /// The element at `at`, read now. @pre it is inside the array.
+  [[nodiscard]] Scalar at(At at, RawLoc l = RawLoc::current()) const {
+    return kiln::load(detail::view_address(ptr_, stride_.data(), at, N, l), l);
+  }
+  /// Writes one element. @pre it is inside the array.
+  void put(At at, SArg x, RawLoc l = RawLoc::current()) const requires(!std::is_const_v<T>) {
+    kiln::store(detail::view_address(ptr_, stride_.data(), at, N, l), x, l);
+  }
+
+  /// The part that starts at `from` and has `sizes` elements. @pre it lies inside this view.
+  [[nodiscard]] View sub(At from, At sizes, RawLoc l = RawLoc::current()) const {
+    std::array<Scalar, N> n;
+    for (std::size_t d = 0; d < N; ++d) n[d] = detail::index_scalar(sizes[d]);
+    return View(detail::view_address(ptr_, stride_.data(), from, N, l), n, stride_);
+  }
+  /// Dimension D fixed at `i`.
+  template <int D = 0>
+  [[nodiscard]] View<T, N - 1> slice(SArg i, RawLoc l = RawLoc::current()) const {
+    static_assert(D >= 0 && D < N, "kiln: slice<D> needs 0 <= D < N");
+    std::array<Scalar, N - 1> n, s;
+    for (std::size_t d = 0, k = 0; d < N; ++d) {
+      if (d == D) continue;
+      n[k] = size_[d];
+      s[k++] = stride_[d];
+    }
+    const SArg at[1] = {i};
+    return {detail::view_address(ptr_, &stride_[D], at, 1, l), n, s};
+  }
+  /// Both dimensions exchanged.
+  [[nodiscard]] View trans() const requires(N == 2) { return {ptr_, {size_[1], size_[0]}, {stride_[1], stride_[0]}}; }
+
+ private:
+  Scalar ptr_;
+  std::array<Scalar, N> size_, stride_;
+};
+
+}  // namespace kiln
