@@ -1,0 +1,138 @@
+// compile: the pipeline, LLVM, and what a launch needs to know of the result.
+#include "backend/compile.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <chrono>
+
+#include "backend/ir/text.h"
+#include "backend/llvm/emit.h"
+#include "backend/llvm/nvptx.h"
+#include "backend/pass/artefacts.h"
+#include "backend/pass/pass.h"
+#include "backend/pipeline.h"
+#include "backend/source_hash.h"
+#include "runtime/base/env.h"
+#include "runtime/base/error.h"
+
+namespace kiln {
+namespace {
+
+rt::ArgSig signature(const ir::Function& f) {
+  rt::ArgSig sig;
+  for (std::size_t i = 0; i < f.params.size(); ++i) {
+    const ir::Param& p = f.params[i];
+    rt::Arg arg;
+    arg.kind = p.type.ptr ? rt::ArgKind::Pointer : rt::ArgKind::Scalar;
+    arg.dtype = p.type.dtype;
+    arg.access = p.access;
+    arg.name = p.name.empty() ? fmt::format("argument {} ({})", i + 1, p.type.str()) : p.name;
+    arg.size = p.type.ptr ? 8 : std::uint32_t(bytes(p.type.dtype));
+    arg.align = std::uint32_t(p.type.ptr ? std::max(p.align, bytes(p.type.dtype)) : p.align);
+    arg.is_one = p.is_one;
+    sig.append(std::move(arg));
+  }
+  return sig;
+}
+
+rt::LaunchRecipe recipe(const ir::Exec& exec) {
+  rt::LaunchRecipe r;
+  r.block = {std::uint32_t(32 * exec.warps), 1, 1};
+  r.cluster = {std::uint32_t(exec.cluster), 1, 1};
+  r.max_registers = std::uint32_t(exec.max_registers);
+  return r;
+}
+
+/// Bytes that loads or stores of one program move if no lane is masked; -1 if a branch or loop decides.
+double bytes_moved(const ir::Function& f, ir::Op op) {
+  double total = 0;
+  ir::walk(f, [&](ir::InstId i) {
+    const ir::Inst& inst = f.inst(i);
+    if (inst.op != op || total < 0) return;
+    const ir::Type& pointer = f.type(inst.operands[0]);
+    total = inst.parent != f.body() ? -1 : total + double(pointer.tile ? pointer.elements() : 1) * bytes(pointer.dtype);
+  });
+  return total;
+}
+
+rt::KernelReport report(const ir::Function& f, const rt::ArgSig& sig) {
+  rt::KernelReport r;
+  r.bytes_read_per_program = bytes_moved(f, ir::Op::Load);
+  r.bytes_written_per_program = bytes_moved(f, ir::Op::Store);
+  for (const rt::Arg& a : sig.args) {
+    if (a.is_one) r.facts.push_back(a.name + " is 1");
+    else if (a.kind == rt::ArgKind::Pointer)
+      r.facts.push_back(fmt::format("{} is aligned to {} bytes", a.name, a.align));
+    else if (a.align > 1) r.facts.push_back(fmt::format("{} is divisible by {}", a.name, a.align));
+  }
+  return r;
+}
+
+/// Time since construction, added to the stats when asked.
+class Stopwatch {
+ public:
+  explicit Stopwatch(CompileStats* stats) : stats_(stats) {}
+  void lap(const char* stage) {
+    const auto now = std::chrono::steady_clock::now();
+    if (stats_ != nullptr)
+      stats_->times.push_back({stage, std::chrono::duration<double, std::micro>(now - last_).count()});
+    last_ = now;
+  }
+
+ private:
+  CompileStats* stats_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+std::string emit_ptx(const ir::Function& f, const Target& target, const CompileOptions& options, CompileStats* stats,
+                     ir::Artefacts& artefacts) {
+  Stopwatch watch(stats);
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::Module> module = cg::emit(f, target, options.line_info, context);
+  watch.lap("emit");
+  cg::optimise(*module, target);
+  watch.lap("llvm");
+  if (artefacts.publish("llvm", "ll", [&] { return cg::text_of(*module); }))
+    throw UserError("KILN_OVERRIDE: LLVM IR cannot be replaced; replace the PTX or a .kir");
+  std::string ptx = cg::to_ptx(*module, target);
+  watch.lap("ptx");
+  if (std::optional<std::string> other = artefacts.publish("ptx", "ptx", [&] { return ptx; })) ptx = std::move(*other);
+  return ptx;
+}
+
+}  // namespace
+
+rt::KernelImage compile(const ir::Function& traced, const Target& wanted, const CompileOptions& options,
+                        CompileStats* stats) {
+  const Target minimal = target_named(wanted.arch, wanted.ptx);
+  Target target = wanted;
+  target.ptx = minimal.ptx;
+  ir::Function f = traced;
+  ir::Artefacts artefacts(f, target, options);
+  run_pipeline(f, target, options, stats, &artefacts);
+
+  rt::KernelImage image;
+  image.name = f.name;
+  image.target = target.arch;
+  image.signature = signature(f);
+  image.candidates = {recipe(*f.exec)};
+  image.report = report(f, image.signature);
+  image.definition = f.loc;
+  try {
+    image.ptx = emit_ptx(f, target, options, stats, artefacts);
+  } catch (const InternalError& fault) {
+    throw InternalError(fmt::format("{}; kernel {}, its IR is in {}", fault.what(), f.name,
+                                    artefacts.reproducer("llvm", "kir", ir::print(f))));
+  }
+  return image;
+}
+
+std::string compiler_version() {
+  std::string passes;
+  for (ir::Pass p : pipeline()) passes += std::string(passes.empty() ? "" : ",") + ir::name(p);
+  return fmt::format("kiln {} {}; {}; {}", KILN_VERSION, KILN_SOURCE_HASH, passes, cg::llvm_version());
+}
+
+}  // namespace kiln
