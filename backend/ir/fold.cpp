@@ -13,20 +13,12 @@ std::int64_t attr_i64(std::span<const Attr> attrs, AttrKey key) {
 
 /// Whether `op` with this literal as right operand gives the left one, bit for bit.
 bool right_identity(Op op, const Literal& l) {
-  const bool real = is_float(l.dtype);
-  const auto is = [&](double v) { return l == Literal::of_float(l.dtype, v); };
-  switch (op) {
-    case Op::Add: return real ? is(-0.0) : l.bits == 0;  // x + 0.0 turns -0 into +0
-    case Op::Sub: return l.bits == 0;
-    case Op::Mul:
-    case Op::Div: return is(1);
-    case Op::Shl:
-    case Op::Shr:
-    case Op::Or:
-    case Op::Xor: return l.bits == 0;
-    case Op::And: return l == eval_elementwise(Op::Not, {Literal{l.dtype, 0}});
-    default: return false;
-  }
+  if (op == Op::Add && is_float(l.dtype)) return l == Literal::of_float(l.dtype, -0.0);  // x + 0.0 turns -0 into +0
+  if (op == Op::Mul || op == Op::Div) return l == Literal::of_int(l.dtype, 1);
+  if (op == Op::And) return l == eval_elementwise(Op::Not, {Literal{l.dtype, 0}});
+  const bool zero_is_identity =
+      op == Op::Add || op == Op::Sub || op == Op::Or || op == Op::Xor || op == Op::Shl || op == Op::Shr;
+  return zero_is_identity && l.bits == 0;
 }
 
 bool commutes(Op op) { return op == Op::Add || op == Op::Mul || op == Op::And || op == Op::Or || op == Op::Xor; }

@@ -98,9 +98,10 @@ Types infer_Arange(const InferInput& in) {
   const std::int64_t start = in.i64(AttrKey::start), end = in.i64(AttrKey::end);
   if (end <= start)
     in.fail("end must be above start, range is " + std::to_string(start) + " to " + std::to_string(end));
-  const Shape shape{std::int64_t(std::uint64_t(end) - std::uint64_t(start))};
-  check_shape(in, shape);
-  return laid_out(in, Type::tile_of(DType::index, shape));
+  const std::uint64_t n = std::uint64_t(end) - std::uint64_t(start);
+  if (n > std::uint64_t(kMaxElements))
+    in.fail("range " + std::to_string(start) + " to " + std::to_string(end) + " has more than 1048576 elements");
+  return laid_out(in, Type::tile_of(DType::index, {std::int64_t(n)}));
 }
 void eval_Arange(Evaluator& e, const Inst& inst) {
   auto* out = e.out<std::int64_t>(inst.results[0]);
