@@ -1,0 +1,25 @@
+// Names that integers and floats share: the type decides.
+#include "runtime/sim/makers.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+bool is_int(const Form& f) { return is_integer(f.type()) || f.type() == Ty::u16x2 || f.type() == Ty::s16x2; }
+
+}  // namespace
+
+Handler make_add(Form& f) { return is_int(f) ? int_add(f) : float_add(f); }
+Handler make_sub(Form& f) { return is_int(f) ? int_sub(f) : float_sub(f); }
+Handler make_mul(Form& f) { return is_int(f) ? int_mul(f) : float_mul(f); }
+Handler make_mad(Form& f) {
+  if (is_int(f)) return int_mad(f);
+  for (std::size_t i = 0; i < 4; ++i) i == 0 ? f.dst(i, f.type()) : f.src(i, f.type());
+  return float_fma(f);
+}
+Handler make_div(Form& f) { return is_int(f) ? int_div(f) : float_div(f); }
+Handler make_abs(Form& f) { return is_int(f) ? int_abs(f) : float_abs(f); }
+Handler make_neg(Form& f) { return is_int(f) ? int_neg(f) : float_neg(f); }
+Handler make_min(Form& f) { return is_int(f) ? int_min(f) : float_min(f); }
+Handler make_max(Form& f) { return is_int(f) ? int_max(f) : float_max(f); }
+
+}  // namespace kiln::rt::sim

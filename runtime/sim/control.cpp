@@ -1,0 +1,212 @@
+// Branches, exits, calls and block barriers.
+//
+// Lanes of a warp share one pc. Where they part, one side runs on to the instruction at which all paths meet again (the
+// immediate post-dominator), the other is parked with the place it continues at; the two are one again there.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "runtime/sim/decode.h"
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+
+void Warp::resume_parked() {
+  while (!parked.empty()) {
+    const Parked p = parked.back();
+    parked.pop_back();
+    reconverge = p.reconverge;
+    pc = p.pc;
+    active = p.mask & live;
+    if (active) return;
+  }
+  active = 0;
+  state = WarpState::Done;
+}
+
+void Warp::exit_lanes(std::uint32_t lanes) {
+  live &= ~lanes;
+  active &= ~lanes;
+  if (active == 0) resume_parked();
+}
+
+void Warp::branch(std::uint32_t taken, std::uint32_t target, std::uint32_t meet) {
+  const std::uint32_t others = active & ~taken;
+  if (taken == 0) return;
+  if (others == 0) {
+    pc = target;
+    return;
+  }
+  // The lanes of both sides wait at `meet` in one entry; a loop whose lanes leave one by one shares it.
+  if (reconverge != meet || meet == UINT32_MAX) {
+    if (meet != UINT32_MAX) parked.push_back({reconverge, active, meet});
+    reconverge = meet;
+  }
+  if (target == meet) {
+    active = others;
+  } else if (pc == meet) {
+    active = taken;
+    pc = target;
+  } else {
+    parked.push_back({meet, taken, target});
+    active = others;
+  }
+}
+
+namespace {
+
+void bra(Warp& w, const Inst& in) { w.branch(w.mask, static_cast<std::uint32_t>(in.imm), in.meet); }
+
+/// Lanes with the same index go together, one index after the other.
+void brx(Warp& w, const Inst& in) {
+  const auto* index = w.in<std::uint32_t>(in.ops[0]);
+  const std::uint32_t lanes = w.mask, others = w.active & ~lanes;
+  if (lanes == 0) return;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sides;   // target, lanes
+  if (others) sides.push_back({w.pc, others});
+  for (std::uint32_t m = lanes; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (index[l] + 1 >= in.n_ops) fault(w, in, l, fmt::format("branch index {} of a table of {}", index[l], in.n_ops - 1));
+    const auto target = static_cast<std::uint32_t>(in.ops[index[l] + 1]);
+    bool found = false;
+    for (auto& [t, mask] : sides)
+      if (t == target) mask |= 1u << l, found = true;
+    if (!found) sides.push_back({target, 1u << l});
+  }
+  if (sides.size() > 1 && in.meet != UINT32_MAX) w.parked.push_back({w.reconverge, w.active, in.meet});
+  if (sides.size() > 1) w.reconverge = in.meet;
+  for (std::size_t i = 1; i < sides.size(); ++i) w.parked.push_back({in.meet, sides[i].second, sides[i].first});
+  w.pc = sides[0].first;
+  w.active = sides[0].second;
+}
+
+void leave(Warp& w, const Inst&) { w.exit_lanes(w.mask); }
+void trap(Warp& w, const Inst& in) {
+  if (w.mask) fault(w, in, std::countr_zero(w.mask), "the program executed trap");
+}
+void nothing(Warp&, const Inst&) {}
+
+// --- barriers ---
+
+/// Operands of a barrier: id, number of threads (or none), then for .red the result, source predicate.
+struct BarrierArgs {
+  std::uint32_t id, threads;
+};
+
+BarrierArgs barrier_args(Warp& w, const Inst& in) {
+  const int lane = std::countr_zero(w.mask);
+  const std::uint32_t id = w.in<std::uint32_t>(in.ops[0])[lane];
+  if (id >= w.block->barriers.size()) fault(w, in, lane, fmt::format("barrier {}, there are {}", id, w.block->barriers.size()));
+  const std::uint32_t all = static_cast<std::uint32_t>(w.block->warps.size()) * kLanes;
+  const std::uint32_t threads = in.ops[1] == kNoRef ? all : w.in<std::uint32_t>(in.ops[1])[lane];
+  if (threads == 0 || threads % kLanes || threads > all)
+    fault(w, in, lane, fmt::format("barrier {} for {} threads; must be a multiple of 32 up to {}", id, threads, all));
+  return {id, threads};
+}
+
+void require_whole_warp(Warp& w, const Inst& in, const BarrierArgs& a) {
+  const std::uint32_t threads = w.block->launch->threads(), first = w.index * kLanes;
+  const std::uint32_t exist = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
+  if (w.mask != w.live)
+    fault(w, in, fmt::format("barrier {} reached by {} of the {} threads of the warp: lanes diverge", a.id, std::popcount(w.mask), std::popcount(w.live)));
+  if (w.live != exist)
+    fault(w, in, fmt::format("barrier {} reached by a warp of which {} threads have exited", a.id, std::popcount(exist & ~w.live)));
+  if (in.ops[1] != kNoRef) return;
+  for (const Warp& other : w.block->warps)
+    if (other.state == WarpState::Done) fault(w, in, fmt::format("barrier {} for all threads, but warp {} has exited", a.id, other.index));
+}
+
+/// Counts the warp in; a full barrier releases those that wait. `each(participant)` is called for all of them then.
+template <class Each> void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
+  const BarrierArgs a = barrier_args(w, in);
+  require_whole_warp(w, in, a);
+  Barrier& bar = w.block->barriers[a.id];
+  if (bar.arrived == 0) bar.expected = a.threads;
+  if (bar.expected != a.threads) fault(w, in, fmt::format("barrier {} for {} threads, but others arrived for {}", a.id, a.threads, bar.expected));
+  bar.arrived += kLanes;
+  w.barrier = a.id;
+  if (wait) w.state = WarpState::AtBarrier;
+  if (bar.arrived < bar.expected) return;
+  bar.arrived = 0;
+  for (Warp& other : w.block->warps) {
+    if (other.state != WarpState::AtBarrier || other.barrier != a.id) continue;
+    other.state = WarpState::Ready;
+    each(other);
+  }
+}
+
+void barrier_sync(Warp& w, const Inst& in) { arrive(w, in, true, [](Warp&) {}); }
+void barrier_arrive(Warp& w, const Inst& in) { arrive(w, in, false, [](Warp&) {}); }
+
+/// bar.red: ops = id, threads, result, source. The results of all are written when the barrier is full.
+enum : std::uint16_t { kRedPopc, kRedAnd, kRedOr };
+
+void barrier_red(Warp& w, const Inst& in) {
+  const BarrierArgs a = barrier_args(w, in);
+  Barrier& bar = w.block->barriers[a.id];
+  bar.popc += static_cast<std::uint32_t>(std::popcount(w.pred(in.ops[3]) & w.mask));
+  bar.threads += static_cast<std::uint32_t>(std::popcount(w.mask));
+  arrive(w, in, true, [&](Warp& other) {
+    const Inst& own = other.block->launch->program.code[other.pc - 1];
+    if (own.run != barrier_red) return;
+    if (own.flags == kRedPopc) {
+      for (int l = 0; l < kLanes; ++l) other.out<std::uint32_t>(own.ops[2])[l] = bar.popc;
+    } else {
+      *other.out<std::uint32_t>(own.ops[2]) = (own.flags == kRedAnd ? bar.popc == bar.threads : bar.popc > 0) ? kAllLanes : 0;
+    }
+  });
+  if (w.state != WarpState::AtBarrier) bar.popc = bar.threads = 0;
+}
+
+void barrier_operands(Form& f, std::size_t at, std::size_t last) {
+  if (at < last) f.src(at, Ty::u32);
+  else f.fail("names no barrier");
+  if (at + 1 < last) f.src(at + 1, Ty::u32);
+  else f.none();
+}
+
+}  // namespace
+
+Handler exit_handler() { return leave; }
+
+Handler make_bra(Form& f) {
+  if (f.count() != 1 || f.operand(0).kind != ptx::Operand::Kind::Symbol) f.fail("needs one label");
+  f.decoder.jumps(f.operand(0).name, f.stmt);
+  return bra;
+}
+
+Handler make_brx(Form& f) {
+  if (f.count() != 2 || f.operand(1).kind != ptx::Operand::Kind::Symbol) f.fail("needs an index and a table");
+  f.src(0, Ty::u32);
+  f.decoder.jumps_by_table(f.operand(1).name, f.stmt);
+  return brx;
+}
+
+Handler make_call(Form& f) {
+  f.decoder.expand_call(f.stmt);
+  return nullptr;
+}
+
+Handler make_ret(Form& f) { return f.decoder.returns() ? leave : bra; }
+Handler make_exit(Form& f) { return f.decoder.exits(), leave; }
+Handler make_trap(Form&) { return trap; }
+Handler make_nothing(Form&) { return nothing; }
+
+Handler make_barrier(Form& f) {
+  if (f.has("sync") == f.has("arrive")) return nullptr;
+  if (f.has("arrive") && f.count() != 2) f.fail("needs a barrier and a number of threads");
+  barrier_operands(f, 0, f.count());
+  return f.has("sync") ? barrier_sync : barrier_arrive;
+}
+
+Handler make_barrier_red(Form& f) {
+  // bar.red.popc.u32 d, id{, n}, p
+  if (f.count() < 3) f.fail("needs a result, a barrier and a predicate");
+  barrier_operands(f, 1, f.count() - 1);
+  f.dst(0, f.has("popc") ? Ty::u32 : Ty::pred);
+  f.src(f.count() - 1, Ty::pred);
+  f.inst.flags = f.has("popc") ? kRedPopc : f.has("and") ? kRedAnd : kRedOr;
+  return barrier_red;
+}
+
+}  // namespace kiln::rt::sim

@@ -1,0 +1,103 @@
+// decode(): one .entry of a parsed module → Program. Calls of .func are expanded in place, so control flow is one graph.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/sim/cfg.h"
+#include "runtime/sim/form.h"
+#include "runtime/sim/program.h"
+#include "runtime/sim/ptx.h"
+
+namespace kiln::rt::sim {
+
+/// Where a variable lives: an address in its own space.
+struct Place {
+  Space space = Space::Global;
+  std::uint64_t at = 0;
+  bool operator==(const Place&) const = default;
+};
+using Symbols = std::map<std::string_view, Place>;
+
+/// `globals`: places of the module's .global and .const variables. Throws DeviceError naming the instruction, its line
+/// and the kernel at the first thing that is not supported.
+std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module>, const ptx::Function& entry, Symbols globals);
+
+class Decoder {
+ public:
+  Decoder(std::shared_ptr<const ptx::Module>, const ptx::Function& entry, Symbols globals);
+  std::shared_ptr<const Program> run();
+
+  // --- for Form and the makers ---
+  Ref source(const ptx::Operand&, Ty, const ptx::Stmt&);
+  Ref destination(const ptx::Operand&, Ty, const ptx::Stmt&);
+  Ref constant(std::uint64_t value, bool wide);
+  Ref carry() const { return carry_; }
+  int register_bits(const ptx::Operand&) const;
+  /// The variable a symbol or address names.
+  Place find(const ptx::Operand&, const ptx::Stmt&) const;
+  void add_reference(Ref r) { pending_.push_back(r); }
+  void communicates() { program_->communicates = true; }
+  /// The instruction being decoded jumps to `label`, besides falling through if it is guarded.
+  void jumps(std::string_view label, const ptx::Stmt&);
+  /// … to one of the labels of a .branchtargets table; their places are appended to its operands.
+  void jumps_by_table(std::string_view table, const ptx::Stmt&);
+  /// … out of the kernel, or to the end of the expanded function; true if it is the kernel.
+  bool returns();
+  void exits();
+  /// Expands a call; the statement leaves no instruction of its own.
+  void expand_call(const ptx::Stmt&);
+  [[noreturn]] void fail(const ptx::Stmt&, const std::string& why) const;
+
+ private:
+  enum class Flow : std::uint8_t { Next, Jump, Table, Leave };
+  /// A function while its body is decoded.
+  struct Frame {
+    const ptx::Function* function = nullptr;
+    std::vector<Ref> slots;                       // of its registers
+    std::vector<Place> locals;
+    Symbols params;
+    std::vector<std::uint32_t> pc_of;             // of its statements, and one behind the last
+    struct Fixup {
+      std::uint32_t inst;
+      std::uint32_t stmt;                         // target
+      std::int64_t operand;                       // -1: the instruction's imm, else index in the operand pool
+    };
+    std::vector<Fixup> fixups;
+  };
+
+  void place_shared();
+  void place_variable(const ptx::Variable&, Frame&);
+  Ref new_slot(Ty);
+  Ref special(std::string_view name, bool wide, const ptx::Stmt&);
+  void open(Frame&, const ptx::Function&);
+  void body(Frame&);
+  void statement(const ptx::Stmt&);
+  Handler make(Form&);
+  void operands_by_pattern(Form&, std::string_view pattern);
+  void append(Inst, const ptx::Stmt&, const std::vector<Ref>& operands, Flow);
+  std::uint32_t label_target(std::string_view label, const ptx::Stmt&) const;
+  void finish();
+
+  std::shared_ptr<Program> program_;
+  const ptx::Module& module_;
+  const ptx::Function& entry_;
+  Symbols symbols_;
+  std::vector<Frame*> frames_;                    // innermost last
+  std::vector<std::size_t> operand_start_;        // of each instruction, until the pool stops growing
+  std::vector<Ref> pending_;                      // operands of the instruction being decoded
+  std::vector<Flow> flows_;
+  Flow flow_ = Flow::Next;                        // of the instruction being decoded
+  bool skip_ = false;                             // it leaves none
+  std::uint32_t words_ = 0;                       // of the register file so far
+  std::uint32_t pred_words_ = 0, pred_free_ = 0;
+  std::uint32_t shared_at_ = kSharedBase, local_at_ = 0;
+  Ref carry_ = 0, sink32_ = 0, sink64_ = 0, sink_pred_ = 0;
+  std::map<std::pair<std::uint64_t, bool>, Ref> constants_;
+  std::map<std::pair<std::string_view, bool>, Ref> specials_;
+  std::map<const ptx::Variable*, Place> shared_variables_;   // looked up only, never iterated
+};
+
+}  // namespace kiln::rt::sim

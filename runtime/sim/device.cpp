@@ -1,0 +1,208 @@
+#include "runtime/sim/device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/sim/load.h"
+#include "runtime/sim/report.h"
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+constexpr std::size_t kTotalMemory = std::size_t{139} << 30;
+
+struct Recorded {
+  std::shared_ptr<SimKernel> kernel;
+  LaunchDims dims;
+  std::vector<std::byte> params;
+};
+
+class SimGraph final : public GraphImpl {
+ public:
+  explicit SimGraph(std::vector<Recorded> nodes) : nodes_(std::move(nodes)) {}
+  void replay(StreamImpl& stream) override {
+    for (const Recorded& n : nodes_) n.kernel->launch(stream, n.dims, n.params.data(), n.params.size());
+  }
+  std::size_t kernels() const override { return nodes_.size(); }
+
+ private:
+  std::vector<Recorded> nodes_;
+};
+
+class SimStream final : public StreamImpl {
+ public:
+  explicit SimStream(std::shared_ptr<SimDevice> device) : device_(std::move(device)) {}
+  DeviceImpl& device() const override { return *device_; }
+  std::shared_ptr<DeviceImpl> device_ptr() const override { return device_; }
+  void synchronize() override {
+    if (capturing_) throw DeviceError("cannot synchronize a stream that is capturing");
+    device_->throw_fault();
+  }
+  bool capturing() const override { return capturing_; }
+  ~SimStream() override { abandon_capture(); }
+  void begin_capture() override {
+    if (capturing_) throw DeviceError("the stream is already capturing");
+    capturing_ = true;
+    device_->captures(+1);
+  }
+  std::shared_ptr<GraphImpl> end_capture() override {
+    if (!capturing_) throw DeviceError("the stream is not capturing");
+    capturing_ = false;
+    device_->captures(-1);
+    return std::make_shared<SimGraph>(std::exchange(nodes_, {}));
+  }
+  void abandon_capture() noexcept override {
+    if (std::exchange(capturing_, false)) device_->captures(-1);
+    nodes_.clear();
+  }
+  void record(Recorded r) { nodes_.push_back(std::move(r)); }
+
+ private:
+  std::shared_ptr<SimDevice> device_;
+  bool capturing_ = false;
+  std::vector<Recorded> nodes_;
+};
+
+/// Work is done when it is issued, so an event has nothing to wait for.
+class SimEvent final : public EventImpl {
+ public:
+  explicit SimEvent(std::shared_ptr<SimDevice> device) : device_(std::move(device)) {}
+  void record(StreamImpl&) override {}
+  void synchronize() override { device_->throw_fault(); }
+  double us_since(const EventImpl&) const override { throw DeviceError("the simulator has no clock: it counts work (Device::counters)"); }
+
+ private:
+  std::shared_ptr<SimDevice> device_;
+};
+
+}  // namespace
+
+// --- kernels -----------------------------------------------------------------------------------------------------------
+
+SimKernel::~SimKernel() {
+  for (std::uint64_t at : owned_) device_->free(at, nullptr);
+}
+
+std::uint32_t SimKernel::resident_clusters() const {
+  const LaunchRecipe& r = image_.recipe();
+  const std::uint32_t per_sm = resident_per_sm(*program_, r.block[0] * r.block[1] * r.block[2], r.smem_bytes);
+  return per_sm * static_cast<std::uint32_t>(device_->sm_count());
+}
+
+void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
+  if (&stream.device() != device_.get()) throw DeviceError(fmt::format("kernel {} is loaded on another device than the stream's", image_.name));
+  if (bytes != program_->param_bytes)
+    throw DeviceError(fmt::format("kernel {} takes {} bytes of parameters, the launch gives {}", image_.name, program_->param_bytes, bytes));
+  const auto* p = static_cast<const std::byte*>(params);
+  std::vector<std::byte> copy(p, p + bytes);
+  auto& own = static_cast<SimStream&>(stream);
+  if (own.capturing()) return own.record({shared_from_this(), dims, std::move(copy)});
+  device_->throw_fault();
+  device_->run(*program_, image_.recipe(), dims, std::move(copy));
+}
+
+// --- device ------------------------------------------------------------------------------------------------------------
+
+SimDevice::SimDevice(Arch arch, int sms) : arch_(arch), sms_(sms), heap_(kTotalMemory) {}
+
+std::string SimDevice::name() const { return fmt::format("simulator ({}, {} SMs)", target(), sms_); }
+
+Counters SimDevice::counters() const {
+  const std::scoped_lock lock(mutex_);
+  return counters_;
+}
+void SimDevice::reset_counters() {
+  const std::scoped_lock lock(mutex_);
+  counters_ = {};
+}
+
+std::shared_ptr<LoadedKernel> SimDevice::load(const KernelImage& image) {
+  return load_kernel(std::static_pointer_cast<SimDevice>(shared_from_this()), image);
+}
+std::shared_ptr<StreamImpl> SimDevice::create_stream() {
+  return std::make_shared<SimStream>(std::static_pointer_cast<SimDevice>(shared_from_this()));
+}
+std::shared_ptr<StreamImpl> SimDevice::foreign_stream(void* native) {
+  if (native) throw DeviceError("a CUDA stream cannot be used on the simulator");
+  return create_stream();
+}
+std::shared_ptr<EventImpl> SimDevice::create_event() {
+  return std::make_shared<SimEvent>(std::static_pointer_cast<SimDevice>(shared_from_this()));
+}
+
+DevicePtr SimDevice::allocate(std::size_t bytes, StreamImpl*) { return heap_.allocate(bytes); }
+void SimDevice::free(DevicePtr at, StreamImpl*) noexcept {
+  const std::scoped_lock lock(running_);
+  heap_.free(at);
+}
+void SimDevice::upload(DevicePtr dst, const void* src, std::size_t bytes) {
+  refuse_while_capturing("upload");
+  heap_.check(dst, bytes, "upload");
+  if (bytes) std::memcpy(reinterpret_cast<void*>(dst), src, bytes);
+}
+void SimDevice::download(void* dst, DevicePtr src, std::size_t bytes) {
+  refuse_while_capturing("download");
+  throw_fault();
+  heap_.check(src, bytes, "download");
+  if (bytes) std::memcpy(dst, reinterpret_cast<const void*>(src), bytes);
+}
+void SimDevice::fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) {
+  refuse_while_capturing("fill");
+  heap_.check(dst, bytes, "fill");
+  if (bytes) std::memset(reinterpret_cast<void*>(dst), value, bytes);
+}
+std::optional<PointerInfo> SimDevice::pointer_info(DevicePtr at) const {
+  const auto range = heap_.find(at);
+  if (!range) return std::nullopt;
+  PointerInfo info;
+  info.ordinal = ordinal();
+  info.base = range->base;
+  info.bytes = range->bytes;
+  return info;
+}
+
+void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const LaunchDims& dims, std::vector<std::byte> params) {
+  const std::size_t shared = program.shared_bytes + std::size_t{recipe.smem_bytes};
+  if (shared > max_shared_bytes())
+    throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared, target(), max_shared_bytes()));
+  Counters counters;
+  counters.launches = 1;
+  std::string fault;
+  {
+    const std::scoped_lock lock(running_);
+    const auto view = heap_.view();
+    const Launch launch{program, *view, dims.grid, recipe.block, std::move(params), recipe.smem_bytes, static_cast<std::uint32_t>(sms_)};
+    fault = execute(launch, counters);
+  }
+  const std::scoped_lock lock(mutex_);
+  add(counters_, counters);
+  if (!fault.empty() && !fault_) fault_ = fault;
+}
+
+void SimDevice::refuse_while_capturing(const char* what) const {
+  if (capturing_ != 0) throw DeviceError(fmt::format("{}: a stream of {} is being captured, and a capture holds kernels only", what, name()));
+}
+
+void SimDevice::throw_fault() {
+  std::optional<std::string> fault;
+  {
+    const std::scoped_lock lock(mutex_);
+    fault.swap(fault_);
+  }
+  if (fault) throw DeviceError(*fault);
+}
+
+}  // namespace kiln::rt::sim
+
+namespace kiln::rt {
+
+std::shared_ptr<DeviceImpl> make_simulator(const std::string& target, int sms) {
+  if (sms < 1) throw DeviceError(fmt::format("a simulator with {} multiprocessors; must be at least 1", sms));
+  return std::make_shared<sim::SimDevice>(sim::Arch::parse(target), sms);
+}
+
+}  // namespace kiln::rt

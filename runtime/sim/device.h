@@ -1,0 +1,70 @@
+// The simulator as a device: launches run when they are issued, on the calling thread and helpers; a fault of a kernel is
+// kept and thrown by the next synchronisation, download or launch, after which the device is usable again.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/device_impl.h"
+#include "runtime/sim/arch.h"
+#include "runtime/sim/heap.h"
+#include "runtime/sim/program.h"
+
+namespace kiln::rt::sim {
+
+class SimDevice final : public DeviceImpl {
+ public:
+  SimDevice(Arch arch, int sms);
+
+  DeviceKind kind() const override { return DeviceKind::Simulator; }
+  int ordinal() const override { return -1; }
+  std::string name() const override;
+  std::string target() const override { return arch_.name(); }
+  int ptx_version() const override { return kPtxVersion; }
+  int sm_count() const override { return sms_; }
+  std::size_t max_shared_bytes() const override { return arch_.max_shared_bytes(); }
+  std::size_t total_memory() const override { return heap_.capacity(); }
+  Counters counters() const override;
+  void reset_counters() override;
+  void synchronize() override { throw_fault(); }
+
+  std::shared_ptr<LoadedKernel> load(const KernelImage&) override;
+  std::shared_ptr<StreamImpl> create_stream() override;
+  std::shared_ptr<StreamImpl> foreign_stream(void* native) override;
+  std::shared_ptr<EventImpl> create_event() override;
+
+  DevicePtr allocate(std::size_t bytes, StreamImpl* ordered) override;
+  void free(DevicePtr, StreamImpl* ordered) noexcept override;
+  void upload(DevicePtr dst, const void* src, std::size_t bytes) override;
+  void download(void* dst, DevicePtr src, std::size_t bytes) override;
+  void fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) override;
+  std::optional<PointerInfo> pointer_info(DevicePtr) const override;
+
+  const Arch& arch() const { return arch_; }
+  Heap& heap() { return heap_; }
+  /// Runs a launch to its end; a fault is kept.
+  void run(const Program&, const LaunchRecipe&, const LaunchDims&, std::vector<std::byte> params);
+  /// Throws the kept fault, if any, and forgets it.
+  void throw_fault();
+  /// Keeps count of the streams that capture.
+  void captures(int change) { capturing_ += change; }
+
+  static constexpr int kPtxVersion = 90;
+
+ private:
+  void refuse_while_capturing(const char* what) const;
+
+  const Arch arch_;
+  const int sms_;
+  Heap heap_;
+  std::atomic<int> capturing_{0};
+  std::mutex running_;             ///< held while a kernel runs; freeing memory waits for it
+  mutable std::mutex mutex_;       ///< guards the members below
+  Counters counters_;
+  std::optional<std::string> fault_;
+};
+
+}  // namespace kiln::rt::sim

@@ -1,0 +1,291 @@
+// Float arithmetic: IEEE with one rounding in every format and rounding mode, subnormals kept unless .ftz.
+//
+// The .approx functions (ex2, lg2, sin, cos, tanh, rcp, rsqrt, sqrt, div) and div.full are the host's double-precision
+// function rounded once: correctly rounded except in rare ties. The hardware's are less exact, within the bounds of the
+// PTX manual; a test that compares both needs those bounds.
+#include <cfenv>
+#include <cmath>
+
+#include "runtime/sim/makers.h"
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+// --- the operations on one lane: plain (to nearest, no modifier) and by the instruction's rounding ---------------------
+
+struct Add {
+  template <class T> static T plain(T a, T b) { return a + b; }
+  static double odd(double a, double b, Round r) { return fma_odd(1.0, a, b, r); }
+};
+struct Sub {
+  template <class T> static T plain(T a, T b) { return a - b; }
+  static double odd(double a, double b, Round r) { return fma_odd(1.0, a, -b, r); }
+};
+struct Mul {
+  template <class T> static T plain(T a, T b) { return a * b; }
+  static double odd(double a, double b, Round) { return a * b; }
+};
+struct Div {
+  template <class T> static T plain(T a, T b) { return a / b; }
+  static double odd(double a, double b, Round) { return div_odd(a, b); }
+};
+struct Fma {
+  static float plain(float a, float b, float c) { return std::fma(a, b, c); }
+  static double plain(double a, double b, double c) { return std::fma(a, b, c); }
+  static double odd(double a, double b, double c, Round r) { return fma_odd(a, b, c, r); }
+};
+struct Rcp {
+  template <class T> static T plain(T a) { return T{1} / a; }
+  static double odd(double a, Round) { return div_odd(1.0, a); }
+};
+struct Sqrt {
+  template <class T> static T plain(T a) { return std::sqrt(a); }
+  static double odd(double a, Round) { return sqrt_odd(a); }
+};
+
+/// Clamps and canonicalises a result as the modifiers say.
+template <class T> T finish(const Inst& in, T v) {
+  v = canonical(v);
+  if (in.flags & kFtz) v = flushed(v);
+  if (in.flags & kSat) {
+    const double x = to_float(v);
+    if (!(x > 0)) return rounded<T>(0.0, Round::Nearest);
+    if (x > 1) return rounded<T>(1.0, Round::Nearest);
+  }
+  if (in.flags & kRelu) {
+    if (!is_nan(v) && !(to_float(v) > 0)) return rounded<T>(0.0, Round::Nearest);
+  }
+  return v;
+}
+template <class T> T prepared(const Inst& in, T v) { return in.flags & kFtz ? flushed(v) : v; }
+
+template <class Op, class T, class... A> T narrow(const Inst& in, A... a) {
+  return finish(in, rounded<T>(Op::odd(static_cast<double>(to_float(prepared(in, a)))..., in.round), in.round));
+}
+
+/// f64 in a directed mode, by the host's rounding mode; volatile keeps the operation between the two switches.
+template <class Op, class... A> double directed(Round round, A... a) {
+  static constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  const int before = std::fegetround();
+  std::fesetround(kModes[static_cast<int>(round)]);
+  volatile double result = [](auto... v) { return Op::plain(static_cast<double>(v)...); }(static_cast<volatile double>(a)...);
+  std::fesetround(before);
+  return result;
+}
+
+template <class Op, class T> struct Lane {
+  T operator()(const Inst& in, T a) const { return narrow<Op, T>(in, a); }
+  T operator()(const Inst& in, T a, T b) const { return narrow<Op, T>(in, a, b); }
+  T operator()(const Inst& in, T a, T b, T c) const { return narrow<Op, T>(in, a, b, c); }
+};
+template <class Op, class T> struct PairLane {
+  using P = Pair<T>;
+  P operator()(const Inst& in, P a, P b) const { return {narrow<Op, T>(in, a.lo, b.lo), narrow<Op, T>(in, a.hi, b.hi)}; }
+  P operator()(const Inst& in, P a, P b, P c) const { return {narrow<Op, T>(in, a.lo, b.lo, c.lo), narrow<Op, T>(in, a.hi, b.hi, c.hi)}; }
+};
+template <class Op> struct DirectedLane {
+  template <class... A> double operator()(const Inst& in, A... a) const { return directed<Op>(in.round, a...); }
+};
+
+template <int kArity, class T, class F> Handler imap(F f) {
+  if constexpr (kArity == 1) return imap1<T, T>(f);
+  else if constexpr (kArity == 2) return imap2<T, T, T>(f);
+  else return imap3<T, T, T, T>(f);
+}
+
+/// The handler of Op with kArity operands for the form's type and modifiers.
+template <class Op, int kArity> Handler arithmetic(Form& f) {
+  f.float_modifiers();
+  const bool plain = f.inst.round == Round::Nearest && f.inst.flags == 0;
+  switch (f.type()) {
+    case Ty::f32:
+      if (!plain) return imap<kArity, float>(Lane<Op, float>{});
+      if constexpr (kArity == 1) return map1<float, float>([](float a) { return canonical(Op::plain(a)); });
+      else if constexpr (kArity == 2) return map2<float, float, float>([](float a, float b) { return canonical(Op::plain(a, b)); });
+      else return map3<float, float, float, float>([](float a, float b, float c) { return canonical(Op::plain(a, b, c)); });
+    case Ty::f64:
+      if (f.inst.flags) return nullptr;
+      if (f.inst.round != Round::Nearest) return imap<kArity, double>(DirectedLane<Op>{});
+      if constexpr (kArity == 1) return map1<double, double>([](double a) { return Op::plain(a); });
+      else if constexpr (kArity == 2) return map2<double, double, double>([](double a, double b) { return Op::plain(a, b); });
+      else return map3<double, double, double, double>([](double a, double b, double c) { return Op::plain(a, b, c); });
+    default: break;
+  }
+  if (f.inst.round != Round::Nearest && f.type() != Ty::f32x2) return nullptr;
+  if (f.type() == Ty::f16) return imap<kArity, F16>(Lane<Op, F16>{});
+  if (f.type() == Ty::bf16) return imap<kArity, BF16>(Lane<Op, BF16>{});
+  if constexpr (kArity > 1) {
+    if (f.type() == Ty::f16x2) return imap<kArity, Pair<F16>>(PairLane<Op, F16>{});
+    if (f.type() == Ty::bf16x2) return imap<kArity, Pair<BF16>>(PairLane<Op, BF16>{});
+    if (f.type() == Ty::f32x2) return imap<kArity, Pair<float>>(PairLane<Op, float>{});
+  }
+  return nullptr;
+}
+
+/// f32 and f64 only.
+template <class Op, int kArity> Handler wide_arithmetic(Form& f) {
+  return f.type() == Ty::f32 || f.type() == Ty::f64 ? arithmetic<Op, kArity>(f) : nullptr;
+}
+
+// --- approximate functions: double(lane) → double, rounded once -------------------------------------------------------
+
+template <class F> struct ApproxLane {
+  template <class T> T operator()(const Inst& in, T a) const {
+    return finish(in, rounded<T>(F{}(static_cast<double>(to_float(prepared(in, a)))), Round::Nearest));
+  }
+};
+template <class F> struct ApproxPair {
+  template <class T> Pair<T> operator()(const Inst& in, Pair<T> a) const { return {ApproxLane<F>{}(in, a.lo), ApproxLane<F>{}(in, a.hi)}; }
+};
+
+template <class F> Handler approximate(Form& f, F) {
+  f.float_modifiers();
+  switch (f.type()) {
+    case Ty::f32: return imap1<float, float>(ApproxLane<F>{});
+    case Ty::f16: return imap1<F16, F16>(ApproxLane<F>{});
+    case Ty::bf16: return imap1<BF16, BF16>(ApproxLane<F>{});
+    case Ty::f16x2: return imap1<Pair<F16>, Pair<F16>>(ApproxPair<F>{});
+    case Ty::bf16x2: return imap1<Pair<BF16>, Pair<BF16>>(ApproxPair<F>{});
+    default: return nullptr;
+  }
+}
+template <class F> Handler approximate32(Form& f, F fn) { return f.type() == Ty::f32 ? approximate(f, fn) : nullptr; }
+
+// --- minimum, maximum, sign operations ---------------------------------------------------------------------------------
+
+bool sign_of(float v) { return std::signbit(v); }
+bool sign_of(double v) { return std::signbit(v); }
+template <class T> bool sign_of(T v) { return v.bits >> 15; }
+float magnitude(float v) { return std::fabs(v); }
+double magnitude(double v) { return std::fabs(v); }
+template <class T> T magnitude(T v) { return {static_cast<std::uint16_t>(v.bits & 0x7FFF)}; }
+float negated(float v) { return -v; }
+double negated(double v) { return -v; }
+template <class T> T negated(T v) { return {static_cast<std::uint16_t>(v.bits ^ 0x8000)}; }
+double as_double(double v) { return v; }
+template <class T> double as_double(T v) { return to_float(v); }
+template <class T> T nan_of() {
+  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(kNaN32);
+  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(0x7FFFFFFFFFFFFFFFull);
+  else return T{kNaN16};
+}
+
+/// −0 is less than +0. One NaN gives the other operand, or NaN with .NaN; .xorsign: the sign is that of the product.
+template <class T, bool kMax> T extreme(const Inst& in, T a, T b) {
+  a = prepared(in, a);
+  b = prepared(in, b);
+  const bool sign = sign_of(a) != sign_of(b);
+  if (in.flags & kAbs) a = magnitude(a), b = magnitude(b);
+  T r;
+  if (is_nan(a) || is_nan(b)) {
+    if ((in.flags & kNaN) || (is_nan(a) && is_nan(b))) return nan_of<T>();
+    r = is_nan(a) ? b : a;
+  } else {
+    const double x = as_double(a), y = as_double(b);
+    const bool less = x < y || (x == y && sign_of(a) && !sign_of(b));
+    r = less == kMax ? b : a;
+  }
+  if (in.flags & kXorSign) r = sign ? negated(magnitude(r)) : magnitude(r);
+  if ((in.flags & kRelu) && !(as_double(r) > 0)) r = T{};
+  return r;
+}
+template <class T, bool kMax> struct Extreme {
+  T operator()(const Inst& in, T a, T b) const { return extreme<T, kMax>(in, a, b); }
+};
+template <class T, bool kMax> struct ExtremePair {
+  Pair<T> operator()(const Inst& in, Pair<T> a, Pair<T> b) const { return {extreme<T, kMax>(in, a.lo, b.lo), extreme<T, kMax>(in, a.hi, b.hi)}; }
+};
+
+template <bool kMax> Handler extreme_form(Form& f) {
+  f.float_modifiers();
+  if ((f.inst.flags & kXorSign) && !f.has("abs")) return nullptr;
+  switch (f.type()) {
+    case Ty::f32: return imap2<float, float, float>(Extreme<float, kMax>{});
+    case Ty::f64: return f.inst.flags ? nullptr : imap2<double, double, double>(Extreme<double, kMax>{});
+    case Ty::f16: return imap2<F16, F16, F16>(Extreme<F16, kMax>{});
+    case Ty::bf16: return imap2<BF16, BF16, BF16>(Extreme<BF16, kMax>{});
+    case Ty::f16x2: return imap2<Pair<F16>, Pair<F16>, Pair<F16>>(ExtremePair<F16, kMax>{});
+    case Ty::bf16x2: return imap2<Pair<BF16>, Pair<BF16>, Pair<BF16>>(ExtremePair<BF16, kMax>{});
+    default: return nullptr;
+  }
+}
+
+/// abs and neg change the sign bit alone (NaN too), after .ftz.
+template <class F> Handler sign_form(Form& f, F) {
+  f.float_modifiers();
+  switch (f.type()) {
+    case Ty::f32: return imap1<float, float>([](const Inst& in, float a) { return F{}(prepared(in, a)); });
+    case Ty::f64: return imap1<double, double>([](const Inst&, double a) { return F{}(a); });
+    case Ty::f16: return imap1<F16, F16>([](const Inst& in, F16 a) { return F{}(prepared(in, a)); });
+    case Ty::bf16: return imap1<BF16, BF16>([](const Inst& in, BF16 a) { return F{}(prepared(in, a)); });
+    case Ty::f16x2:
+      return imap1<Pair<F16>, Pair<F16>>([](const Inst& in, Pair<F16> a) { return Pair<F16>{F{}(prepared(in, a.lo)), F{}(prepared(in, a.hi))}; });
+    case Ty::bf16x2: return imap1<Pair<BF16>, Pair<BF16>>([](const Inst&, Pair<BF16> a) { return Pair<BF16>{F{}(a.lo), F{}(a.hi)}; });
+    default: return nullptr;
+  }
+}
+
+template <class T> bool has_property(const Inst& in, T v) {
+  const int c = std::fpclassify(v);
+  switch (in.imm) {
+    case 0: return c != FP_INFINITE && c != FP_NAN;
+    case 1: return c == FP_INFINITE;
+    case 2: return c != FP_NAN;
+    case 3: return c == FP_NAN;
+    case 4: return c == FP_NORMAL;
+    default: return c == FP_SUBNORMAL;
+  }
+}
+template <class T> void test_property(Warp& w, const Inst& in) {
+  const auto* a = w.in<Word<T>>(in.ops[1]);
+  set_pred(w, in.ops[0], lanes_where<T>(a, a, [&](T v, T) { return has_property(in, v); }));
+}
+
+}  // namespace
+
+Handler float_add(Form& f) { return arithmetic<Add, 2>(f); }
+Handler float_sub(Form& f) { return arithmetic<Sub, 2>(f); }
+Handler float_mul(Form& f) {
+  f.dst(0, f.type());
+  f.src(1, f.type());
+  f.src(2, f.type());
+  return arithmetic<Mul, 2>(f);
+}
+Handler float_fma(Form& f) { return arithmetic<Fma, 3>(f); }
+Handler make_fma(Form& f) { return arithmetic<Fma, 3>(f); }
+Handler float_div(Form& f) { return wide_arithmetic<Div, 2>(f); }
+Handler make_rcp(Form& f) { return wide_arithmetic<Rcp, 1>(f); }
+Handler make_sqrt(Form& f) { return wide_arithmetic<Sqrt, 1>(f); }
+
+Handler make_rsqrt(Form& f) {
+  if (f.type() == Ty::f64) return map1<double, double>([](double a) { return 1.0 / std::sqrt(a); });
+  return approximate32(f, [](double a) { return 1.0 / std::sqrt(a); });
+}
+Handler make_ex2(Form& f) { return approximate(f, [](double a) { return std::exp2(a); }); }
+Handler make_lg2(Form& f) { return approximate32(f, [](double a) { return std::log2(a); }); }
+Handler make_sin(Form& f) { return approximate32(f, [](double a) { return std::sin(a); }); }
+Handler make_cos(Form& f) { return approximate32(f, [](double a) { return std::cos(a); }); }
+Handler make_tanh(Form& f) { return approximate(f, [](double a) { return std::tanh(a); }); }
+
+Handler float_min(Form& f) { return extreme_form<false>(f); }
+Handler float_max(Form& f) { return extreme_form<true>(f); }
+Handler float_abs(Form& f) { return sign_form(f, [](auto v) { return magnitude(v); }); }
+Handler float_neg(Form& f) { return sign_form(f, [](auto v) { return negated(v); }); }
+
+Handler make_copysign(Form& f) {   // the sign of the first operand, the magnitude of the second
+  if (f.type() == Ty::f32) return map2<float, float, float>([](float s, float v) { return std::copysign(v, s); });
+  if (f.type() == Ty::f64) return map2<double, double, double>([](double s, double v) { return std::copysign(v, s); });
+  return nullptr;
+}
+
+Handler make_testp(Form& f) {
+  static constexpr std::string_view kProperties[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  f.inst.imm = -1;
+  for (int i = 0; i < 6; ++i)
+    if (f.has(kProperties[i])) f.inst.imm = i;
+  if (f.inst.imm < 0) return nullptr;
+  return f.type() == Ty::f32 ? test_property<float> : f.type() == Ty::f64 ? test_property<double> : nullptr;
+}
+
+}  // namespace kiln::rt::sim

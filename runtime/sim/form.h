@@ -1,0 +1,64 @@
+// Form: one instruction while it is decoded. A row of insts.def names a maker; the maker looks at the modifiers and types,
+// asks for its operands, fills Inst and returns the handler, or nullptr if the simulator does not have this form.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "runtime/sim/program.h"
+
+namespace kiln::rt::sim {
+
+class Decoder;
+
+struct Form {
+  std::string_view name;                   ///< "ld"
+  std::vector<std::string_view> mods;      ///< "global", "v4"
+  std::vector<Ty> types;                   ///< b32
+  const ptx::Stmt& stmt;
+  Decoder& decoder;
+  Inst& inst;
+
+  bool has(std::string_view mod) const {
+    for (std::string_view m : mods)
+      if (m == mod) return true;
+    return false;
+  }
+  Ty type(std::size_t i = 0) const { return i < types.size() ? types[i] : Ty::none; }
+  std::size_t count() const { return stmt.operands.size(); }
+  const ptx::Operand& operand(std::size_t i) const { return stmt.operands[i]; }
+
+  // Each appends one reference to the instruction's operands. They throw when the operand is not of that kind.
+  void dst(std::size_t i, Ty type);
+  void src(std::size_t i, Ty type);
+  void dst(const ptx::Operand&, Ty type);
+  void src(const ptx::Operand&, Ty type);
+  void none();                             ///< an absent operand
+  void zero();                             ///< an operand of 32 zero bits
+  void add_reference_of_carry();           ///< the warp's carry predicate
+  /// Address operand: one reference (or none) and inst.imm; sets wide_address.
+  void address(const ptx::Operand&);
+  /// Value of an operand that must be an immediate.
+  std::int64_t immediate(std::size_t i) const;
+  /// Width in bits of a register operand; 0 for anything else.
+  int register_bits(const ptx::Operand&) const;
+
+  /// Reads .rn/.rz/.rm/.rp, .ftz, .sat, .NaN, .xorsign, .abs, .relu, .satfinite into inst.
+  void float_modifiers();
+
+  [[noreturn]] void fail(const std::string& why) const;
+};
+
+using Maker = Handler (*)(Form&);
+
+struct Row {
+  std::string_view name, modifiers, operands;
+  Maker make;
+};
+// The makers, one for each row.
+#define KILN_PTX(name, modifiers, operands, maker) Handler maker(Form&);
+#include "runtime/sim/insts.def"
+
+/// Handler of the implicit exit behind the last instruction.
+Handler exit_handler();
+
+}  // namespace kiln::rt::sim

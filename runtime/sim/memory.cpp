@@ -1,0 +1,315 @@
+// Loads and stores in every state space.
+#include "runtime/sim/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/sim/decode.h"
+#include "runtime/sim/makers.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+using Addresses = std::array<U64, kLanes>;
+
+const char* name(Use use) {
+  switch (use) {
+    case Use::Load: return "load";
+    case Use::Store: return "store";
+    case Use::Atomic: return "atomic";
+  }
+  return "";
+}
+const char* name(Space s) {
+  switch (s) {
+    case Space::Shared: return "shared";
+    case Space::Local: return "local";
+    case Space::Param: return "parameter";
+    default: return "global";
+  }
+}
+
+/// Distinct 32-byte sectors; an aligned access of at most 32 bytes lies in one.
+U64 sectors(U32 mask, const Addresses& address) {
+  U64 n = 0, last = UINT64_MAX;
+  std::array<U64, kLanes> seen;
+  std::size_t count = 0;
+  bool ascending = true;
+  for (U32 m = mask; m; m &= m - 1) {
+    const U64 s = address[static_cast<std::size_t>(std::countr_zero(m))] >> 5;
+    seen[count++] = s;
+    if (s == last) continue;
+    ascending &= last == UINT64_MAX || s > last;
+    last = s;
+    ++n;
+  }
+  if (ascending) return n;
+  std::sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count));
+  return static_cast<U64>(std::unique(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count)) - seen.begin());
+}
+
+/// Extra passes through the 32 four-byte banks: lanes go in groups that ask for at most 128 bytes, and each group needs as
+/// many passes as the most loaded bank has distinct words.
+U64 bank_conflicts(U32 mask, const Addresses& address, U32 bytes) {
+  const U32 words = std::max(1u, bytes / 4), group = kLanes / std::min<U32>(words, kLanes);
+  U64 extra = 0;
+  for (U32 first = 0; first < kLanes; first += group) {
+    std::array<U64, kLanes> asked;
+    std::size_t n = 0;
+    for (U32 l = first; l < first + group; ++l)
+      if (mask >> l & 1)
+        for (U32 k = 0; k < words && n < asked.size(); ++k) asked[n++] = address[l] / 4 + k;
+    U32 used = 0;
+    bool clash = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const U32 bank = 1u << (asked[i] % 32);
+      clash |= (used & bank) != 0;
+      used |= bank;
+    }
+    if (!clash) continue;
+    std::sort(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+    const auto end = std::unique(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+    std::array<U32, 32> load{};
+    for (auto a = asked.begin(); a != end; ++a) ++load[*a % 32];
+    extra += *std::max_element(load.begin(), load.end()) - 1;
+  }
+  return extra;
+}
+
+/// A warp's global access: every lane inside some live allocation.
+void check_global(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  const HeapView& heap = w.block->launch->heap;
+  U64 low = UINT64_MAX, high = 0;
+  each_lane(mask, [&](int l) {
+    low = std::min(low, address[static_cast<std::size_t>(l)]);
+    high = std::max(high, address[static_cast<std::size_t>(l)]);
+  });
+  if (w.allocation_hint < heap.live.size()) {
+    const HeapRange& r = heap.live[w.allocation_hint];
+    if (low >= r.base && high <= r.end() && bytes <= r.end() - high) return;
+  }
+  w.allocation_hint = heap.find(low, high - low + bytes);
+  if (w.allocation_hint < heap.live.size()) return;
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (heap.find(a, bytes) < heap.live.size()) continue;
+    const auto [kind, where] = heap.describe(a);
+    fault(w, in, l, fmt::format("{} global {} of {} bytes at 0x{:x}, {}", kind, name(use), bytes, a, where));
+  }
+}
+
+/// A window of `begin` ≤ address < `end` that each lane (or the block, or the launch) sees from `base`.
+void check_window(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use, U64 begin, U64 end) {
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (a >= begin && a <= end && bytes <= end - a) continue;
+    fault(w, in, l, fmt::format("out-of-bounds {} {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(in.space == Space::Generic ? Space::Shared : in.space),
+                                name(use), bytes, a, end - begin, begin));
+  }
+}
+
+void check_alignment(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  U64 low_bits = 0;
+  each_lane(mask, [&](int l) { low_bits |= address[static_cast<std::size_t>(l)]; });
+  if ((low_bits & (bytes - 1)) == 0) return;
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (a & (bytes - 1)) fault(w, in, l, fmt::format("misaligned {} {} of {} bytes at 0x{:x}, which is no multiple of {}", name(space), name(use), bytes, a, bytes));
+  }
+}
+
+void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  const U64 total = static_cast<U64>(std::popcount(mask)) * bytes, n = sectors(mask, address);
+  if (use != Use::Store) c.global_bytes_read += total, c.global_sectors_read += n;
+  if (use != Use::Load) c.global_bytes_written += total, c.global_sectors_written += n;
+}
+
+/// Lanes that all access the same, known space.
+void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use, LaneAddresses& out) {
+  Block& b = *w.block;
+  const Program& p = b.launch->program;
+  check_alignment(w, in, space, mask, address, bytes, use);
+  switch (space) {
+    case Space::Shared:
+      check_window(w, in, mask, address, bytes, use, kSharedBase, b.shared_end());
+      b.counters.bank_conflicts += bank_conflicts(mask, address, bytes);
+      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)]; });
+      return;
+    case Space::Local:
+      check_window(w, in, mask, address, bytes, use, 0, p.local_bytes);
+      each_lane(mask, [&](int l) {
+        const U64 thread = w.index * U64{kLanes} + static_cast<U64>(l);
+        out.at[static_cast<std::size_t>(l)] = b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
+      });
+      return;
+    case Space::Param:
+      check_window(w, in, mask, address, bytes, use, 0, p.param_bytes);
+      if (use != Use::Load) fault(w, in, "store to a kernel parameter");
+      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = const_cast<std::byte*>(b.launch->params.data()) + address[static_cast<std::size_t>(l)]; });
+      return;
+    default:
+      check_global(w, in, mask, address, bytes, use);
+      count_global(b.counters, mask, address, bytes, use);
+      out.global_lanes |= mask;
+      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]); });
+      return;
+  }
+}
+
+Space window_space(U64 address) {
+  switch (address >> 56) {
+    case kSharedWindow >> 56: return Space::Shared;
+    case kLocalWindow >> 56: return Space::Local;
+    case kParamWindow >> 56: return Space::Param;
+    default: return Space::Global;
+  }
+}
+
+// --- data ---------------------------------------------------------------------------------------------------------------
+
+/// One element of every active lane, from memory type M into register words R.
+template <class M, class R> void load_element(const Warp& w, const LaneAddresses& a, Ref dst, U32 offset) {
+  auto* d = w.out<R>(dst);
+  each_lane(w.mask, [&, d](int l) {
+    M v;
+    std::memcpy(&v, a.at[static_cast<std::size_t>(l)] + offset, sizeof v);
+    d[l] = static_cast<R>(v);
+  });
+}
+template <class M, class R> void store_element(const Warp& w, const LaneAddresses& a, Ref src, U32 offset) {
+  const auto* s = w.in<R>(src);
+  each_lane(w.mask, [&, s](int l) {
+    const M v = static_cast<M>(s[l]);
+    std::memcpy(a.at[static_cast<std::size_t>(l)] + offset, &v, sizeof v);
+  });
+}
+
+template <class M, class R> void load(Warp& w, const Inst& in) {
+  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Load);
+  for (U32 i = 0; i < in.count; ++i) load_element<M, R>(w, a, in.ops[i + 1], i * in.size);
+}
+template <class M, class R> void store(Warp& w, const Inst& in) {
+  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Store);
+  for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
+}
+
+void nothing(Warp&, const Inst&) {}
+
+/// Element type and width of a data register → handler.
+template <bool kLoad> Handler data_handler(Ty t, bool wide) {
+  // A signed element loaded into a wider register is extended by the conversion from M.
+  const auto pick = [&](auto m) -> Handler {
+    using M = decltype(m);
+    if constexpr (kLoad) return wide ? load<M, U64> : load<M, U32>;
+    else return wide ? store<std::make_unsigned_t<M>, U64> : store<std::make_unsigned_t<M>, U32>;
+  };
+  const bool sign = is_signed(t);
+  switch (bytes(t)) {
+    case 1: return sign ? pick(std::int8_t{}) : pick(std::uint8_t{});
+    case 2: return sign ? pick(std::int16_t{}) : pick(std::uint16_t{});
+    case 4: return sign ? pick(std::int32_t{}) : pick(U32{});
+    case 8: return wide ? pick(U64{}) : nullptr;
+    default: return nullptr;
+  }
+}
+
+/// Data operands of ld and st: one register or {…}; all of one width, at least the element's.
+template <bool kLoad> Handler data(Form& f, const ptx::Operand& o) {
+  const Ty t = f.type();
+  if (f.types.size() != 1 || t == Ty::pred) return nullptr;
+  const std::vector<ptx::Operand> one{o};
+  const auto& parts = o.kind == ptx::Operand::Kind::Vector ? o.parts : one;
+  const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1;
+  if (parts.size() != n) f.fail(fmt::format("has {} data operands, needs {}", parts.size(), n));
+  f.inst.size = static_cast<std::uint8_t>(bytes(t));
+  f.inst.count = static_cast<std::uint8_t>(n);
+  if (bytes(t) * n > 32) return nullptr;
+  bool wide = bits(t) == 64;
+  for (const ptx::Operand& p : parts) wide |= f.register_bits(p) == 64;
+  const Ty reg = wide ? Ty::b64 : bits(t) < 32 && !kLoad ? t : Ty::b32;
+  for (const ptx::Operand& p : parts) {
+    if (f.register_bits(p) != 0 && f.register_bits(p) < bits(t)) f.fail("a register is narrower than its data");
+    if constexpr (kLoad) f.dst(p, reg);
+    else f.src(p, reg);
+  }
+  return data_handler<kLoad>(t, wide);
+}
+
+}  // namespace
+
+std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
+  Addresses out;
+  const U64 offset = static_cast<U64>(in.imm);
+  if (base == kNoRef) {
+    out.fill(offset);
+  } else if (in.wide_address) {
+    const auto* a = w.in<U64>(base);
+    for (std::size_t l = 0; l < kLanes; ++l) out[l] = a[l] + offset;
+  } else {
+    const auto* a = w.in<U32>(base);
+    for (std::size_t l = 0; l < kLanes; ++l) out[l] = static_cast<U32>(a[l] + static_cast<U32>(offset));
+  }
+  return out;
+}
+
+LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use) {
+  LaneAddresses out;
+  if (space != Space::Generic) {
+    access_in(w, in, space, w.mask, address, bytes, use, out);
+    return out;
+  }
+  // Lanes of a generic access may point into different spaces.
+  for (U32 left = w.mask; left;) {
+    const Space s = window_space(address[static_cast<std::size_t>(std::countr_zero(left))]);
+    Addresses local = address;
+    U32 same = 0;
+    each_lane(left, [&](int l) {
+      const auto i = static_cast<std::size_t>(l);
+      if (window_space(address[i]) != s) return;
+      same |= 1u << l;
+      if (s != Space::Global) local[i] = address[i] & ((U64{1} << 56) - 1);
+    });
+    access_in(w, in, s, same, local, bytes, use, out);
+    left &= ~same;
+  }
+  return out;
+}
+
+void memory_modifiers(Form& f) {
+  if (f.has("global")) f.inst.space = Space::Global;
+  if (f.has("const")) f.inst.space = Space::Const;
+  if (f.has("shared") || f.has("shared::cta")) f.inst.space = Space::Shared;
+  if (f.has("local")) f.inst.space = Space::Local;
+  if (f.has("param") || f.has("param::entry") || f.has("param::func")) f.inst.space = Space::Param;
+  const bool ordered = f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
+  if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();
+}
+
+Handler make_ld(Form& f) {
+  memory_modifiers(f);
+  const std::size_t extra = f.has("L2::cache_hint") ? 1 : 0;
+  if (f.count() != 2 + extra) f.fail("needs a result and an address");
+  f.address(f.operand(1));
+  return data<true>(f, f.operand(0));
+}
+
+Handler make_st(Form& f) {
+  memory_modifiers(f);
+  const std::size_t extra = f.has("L2::cache_hint") ? 1 : 0;
+  if (f.count() != 2 + extra) f.fail("needs an address and a value");
+  f.address(f.operand(0));
+  return data<false>(f, f.operand(1));
+}
+
+/// Hints have no effect that a program can see.
+Handler make_prefetch(Form&) { return nothing; }
+
+}  // namespace kiln::rt::sim

@@ -1,0 +1,140 @@
+// mov in all its forms, and conversions between address spaces.
+#include "runtime/sim/decode.h"
+#include "runtime/sim/makers.h"
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+using Kind = ptx::Operand::Kind;
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+void mov_pred(Warp& w, const Inst& in) { set_pred(w, in.ops[0], w.pred(in.ops[1])); }
+
+/// Time as the block sees it: warp instructions executed so far.
+template <class T> void read_clock(Warp& w, const Inst& in) {
+  auto* d = w.out<T>(in.ops[0]);
+  const U64 now = w.block->ticks();
+  each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(now); });
+}
+
+// Packing: in.size is the bits of a part, in.wide whether the whole register has 64 bits, in.sign whether parts have.
+void pack(Warp& w, const Inst& in) {
+  each_lane(w.mask, [&](int l) {
+    U64 v = 0;
+    for (int i = 1; i < in.n_ops; ++i) {
+      const U64 part = w.in<U32>(in.ops[i])[l];
+      v |= (in.size == 32 ? part : part & ((1u << in.size) - 1)) << (in.size * (i - 1));
+    }
+    if (in.wide) w.out<U64>(in.ops[0])[l] = v;
+    else w.out<U32>(in.ops[0])[l] = static_cast<U32>(v);
+  });
+}
+/// ops: source, parts; a part nobody wants goes to the sink.
+void unpack(Warp& w, const Inst& in) {
+  each_lane(w.mask, [&](int l) {
+    const U64 v = in.wide ? w.in<U64>(in.ops[0])[l] : w.in<U32>(in.ops[0])[l];
+    for (int i = 1; i < in.n_ops; ++i) {
+      const U64 part = v >> (in.size * (i - 1));
+      w.out<U32>(in.ops[i])[l] = static_cast<U32>(in.size == 32 ? part : part & ((1u << in.size) - 1));
+    }
+  });
+}
+
+Ty part_type(Form& f, std::size_t parts) {
+  const int n = bits(f.type()) / static_cast<int>(parts);
+  f.inst.size = static_cast<std::uint8_t>(n);
+  f.inst.wide = bits(f.type()) == 64;
+  return n == 32 ? Ty::b32 : n == 16 ? Ty::b16 : n == 8 ? Ty::b8 : Ty::none;
+}
+
+Handler mov_vector(Form& f) {
+  const bool packs = f.operand(1).kind == Kind::Vector;
+  const auto& parts = f.operand(packs ? 1 : 0).parts;
+  if (bits(f.type()) > 64 || (parts.size() != 2 && parts.size() != 4)) return nullptr;
+  const Ty part = part_type(f, parts.size());
+  if (part == Ty::none) return nullptr;
+  if (packs) f.dst(0, f.type());
+  else f.src(1, f.type());
+  for (const ptx::Operand& p : parts) {
+    if (packs) f.src(p, part);
+    else f.dst(p, part);
+  }
+  return packs ? pack : unpack;
+}
+
+// --- address spaces: generic = window + address in the space ---
+
+struct Window {
+  U64 base = 0;   // 0: the space has the generic addresses themselves
+  bool known = false;
+};
+Window window_of(const Form& f) {
+  if (f.has("shared") || f.has("shared::cta")) return {kSharedWindow, true};
+  if (f.has("local")) return {kLocalWindow, true};
+  if (f.has("param")) return {kParamWindow, true};
+  return {0, f.has("global") || f.has("const")};
+}
+
+template <class T> void to_generic(Warp& w, const Inst& in) {
+  auto* d = w.out<T>(in.ops[0]);
+  const auto* a = w.in<T>(in.ops[1]);
+  const U64 base = static_cast<U64>(in.imm);
+  each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(a[l] + base); });
+}
+template <class T> void from_generic(Warp& w, const Inst& in) {
+  auto* d = w.out<T>(in.ops[0]);
+  const auto* a = w.in<T>(in.ops[1]);
+  const U64 base = static_cast<U64>(in.imm);
+  each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(a[l] - base); });
+}
+
+void isspacep(Warp& w, const Inst& in) {
+  const auto* a = w.in<U64>(in.ops[1]);
+  const U64 base = static_cast<U64>(in.imm);
+  set_pred(w, in.ops[0], lanes_where<U64>(a, a, [=](U64 v, U64) { return v >> 56 == base >> 56; }));
+}
+
+}  // namespace
+
+Handler make_mov(Form& f) {
+  if (f.count() != 2 || f.types.size() != 1) f.fail("needs one type, a result and an operand");
+  const Ty t = f.type();
+  if (f.operand(0).kind == Kind::Vector || f.operand(1).kind == Kind::Vector) return mov_vector(f);
+  if (f.operand(1).kind == Kind::Special) {
+    const std::string_view name = f.operand(1).name;
+    if (name == "%clock" || name == "%clock_hi" || name == "%clock64" || name == "%globaltimer" || name == "%globaltimer_lo") {
+      f.dst(0, t);
+      if (name == "%clock_hi") return nullptr;
+      return bits(t) == 64 ? read_clock<U64> : read_clock<U32>;
+    }
+  }
+  f.dst(0, t);
+  f.src(1, t);
+  if (t == Ty::pred) return mov_pred;
+  if (bits(t) == 64) return map1<U64, U64>([](U64 v) { return v; });
+  if (bits(t) > 64) return nullptr;
+  return map1<U32, U32>([](U32 v) { return v; });
+}
+
+Handler make_cvta(Form& f) {
+  const Window window = window_of(f);
+  if (!window.known || f.count() != 2 || f.type() != Ty::u64) return nullptr;
+  f.dst(0, Ty::u64);
+  f.src(1, Ty::u64);
+  f.inst.imm = static_cast<std::int64_t>(window.base);
+  return f.has("to") ? from_generic<U64> : to_generic<U64>;
+}
+
+Handler make_isspacep(Form& f) {
+  const Window window = window_of(f);
+  if (!window.known || f.has("const") || f.count() != 2) return nullptr;
+  f.dst(0, Ty::pred);
+  if (f.register_bits(f.operand(1)) != 64) return nullptr;
+  f.src(1, Ty::u64);
+  f.inst.imm = static_cast<std::int64_t>(window.base);
+  return isspacep;
+}
+
+}  // namespace kiln::rt::sim

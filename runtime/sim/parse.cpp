@@ -1,0 +1,509 @@
+// Recursive descent over the tokens of lex(). Debug sections are skipped; .file and .loc are kept for messages.
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/sim/lex.h"
+#include "runtime/sim/ptx.h"
+
+namespace kiln::rt::sim::ptx {
+namespace {
+
+using Kind = Operand::Kind;
+
+bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
+
+/// Names visible inside one { }.
+struct Scope {
+  std::uint32_t id = 0;
+  std::map<std::string_view, std::uint32_t> regs;
+  std::map<std::string_view, std::pair<std::uint32_t, std::uint32_t>> ranges;   ///< prefix → first index, count
+  std::map<std::string_view, std::int32_t> variables;
+};
+
+class Parser {
+ public:
+  Parser(Module& module, std::vector<Token> tokens) : module_(module), tokens_(std::move(tokens)) {}
+
+  void run() {
+    while (peek().kind != Token::Kind::End) toplevel();
+    if (module_.version == 0) fail("the text has no .version");
+    if (module_.target.empty()) fail("the text has no .target");
+  }
+
+ private:
+  // --- tokens ---
+  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& next() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
+  bool accept(char c) { return peek().is(c) && (next(), true); }
+  bool accept(std::string_view word) { return peek().is(word) && (next(), true); }
+
+  [[noreturn]] void fail(const std::string& what) const { throw DeviceError(fmt::format("ptx:{}: {}", peek().line, what)); }
+  std::string shown() const { return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text); }
+
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("expected '{}', found {}", c, shown()));
+  }
+  std::string_view ident(const char* what) {
+    if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected {}, found {}", what, shown()));
+    return next().text;
+  }
+  void skip_braces() {
+    expect('{');
+    for (int depth = 1; depth > 0;) {
+      if (peek().kind == Token::Kind::End) fail("'{' is never closed");
+      depth += peek().is('{') - peek().is('}');
+      next();
+    }
+  }
+
+  // --- numbers ---
+  std::int64_t integer() {
+    const bool minus = accept('-');
+    if (peek().kind != Token::Kind::Number) fail(fmt::format("expected a number, found {}", shown()));
+    std::string_view text = next().text;
+    while (!text.empty() && (text.back() == 'U' || text.back() == 'u')) text.remove_suffix(1);
+    int base = 10;
+    if (text.starts_with("0x") || text.starts_with("0X")) base = 16, text.remove_prefix(2);
+    else if (text.starts_with("0b") || text.starts_with("0B")) base = 2, text.remove_prefix(2);
+    else if (text.size() > 1 && text[0] == '0') base = 8, text.remove_prefix(1);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      --at_;
+      fail(fmt::format("'{}' is not an integer", peek().text));
+    }
+    return static_cast<std::int64_t>(minus ? 0 - value : value);
+  }
+
+  /// Integers, 0fXXXXXXXX, 0dXXXXXXXXXXXXXXXX and decimal floating numbers (which PTX reads as f64).
+  Operand number() {
+    Operand o;
+    const std::size_t sign = peek().is('-');
+    const std::string_view text = peek(sign).text;
+    if (text.size() == 10 && (text.starts_with("0f") || text.starts_with("0F"))) return hex_float(Kind::Float32, sign != 0);
+    if (text.size() == 18 && (text.starts_with("0d") || text.starts_with("0D"))) return hex_float(Kind::Float64, sign != 0);
+    if (text.find('.') != std::string_view::npos) {
+      at_ += sign;
+      o.kind = Kind::Float64;
+      const double v = std::strtod(std::string(next().text).c_str(), nullptr);
+      o.value = std::bit_cast<std::int64_t>(sign ? -v : v);
+      return o;
+    }
+    o.kind = Kind::Int;
+    o.value = integer();
+    return o;
+  }
+  Operand hex_float(Kind kind, bool minus) {
+    at_ += minus;
+    const std::string_view text = next().text.substr(2);
+    std::uint64_t v = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
+    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("'{}' is not a number", text));
+    if (minus) v ^= kind == Kind::Float32 ? 0x80000000u : 0x8000000000000000u;
+    Operand o;
+    o.kind = kind;
+    o.value = static_cast<std::int64_t>(v);
+    return o;
+  }
+
+  // --- module ---
+  void toplevel() {
+    if (peek().is(".version")) return version();
+    if (accept(".target")) {
+      module_.target = ident("a target");
+      while (accept(',')) ident("a target option");
+      return;
+    }
+    if (accept(".address_size")) {
+      if (const std::int64_t n = integer(); n != 64) fail(fmt::format(".address_size is {}, must be 64", n));
+      return;
+    }
+    if (directive()) return;
+    linkage();
+  }
+
+  void version() {
+    next();
+    const std::string_view text = next().text;
+    const std::size_t dot = text.find('.');
+    if (dot == std::string_view::npos) fail(fmt::format("expected a version as 8.0, found '{}'", text));
+    module_.version = std::atoi(std::string(text.substr(0, dot)).c_str()) * 10 + std::atoi(std::string(text.substr(dot + 1)).c_str());
+  }
+
+  /// Directives that may stand anywhere; true if one was read.
+  bool directive() {
+    if (accept(".file")) {
+      const auto index = static_cast<std::uint32_t>(integer());
+      module_.files[index] = std::string(peek().text);
+      next();
+      while (accept(',')) integer();
+      return true;
+    }
+    if (peek().is(".loc")) return loc(), true;
+    if (accept(".section")) {
+      ident("a section name");
+      skip_braces();
+      return true;
+    }
+    if (accept(".pragma")) {
+      while (!accept(';')) next();
+      return true;
+    }
+    return false;
+  }
+
+  void loc() {
+    const std::uint32_t line = next().line;
+    loc_.file = static_cast<std::uint32_t>(integer());
+    loc_.line = static_cast<std::uint32_t>(integer());
+    loc_.column = static_cast<std::uint32_t>(integer());
+    while (peek().kind != Token::Kind::End && peek().line == line) next();   // function_name, inlined_at
+  }
+
+  void linkage() {
+    bool external = false;
+    for (;; next()) {
+      if (peek().is(".extern")) external = true;
+      else if (!peek().is(".visible") && !peek().is(".weak") && !peek().is(".common")) break;
+    }
+    if (peek().is(".entry") || peek().is(".func")) return function(external);
+    if (const Space s = peek_space(); s == Space::Global || s == Space::Const || s == Space::Shared) {
+      return variables(module_.variables, external, nullptr);
+    }
+    fail(fmt::format("expected a directive, function or variable, found {}", shown()));
+  }
+
+  Space peek_space() const {
+    static constexpr std::pair<std::string_view, Space> kSpaces[] = {{".global", Space::Global}, {".shared", Space::Shared},
+                                                                     {".const", Space::Const},   {".local", Space::Local},
+                                                                     {".param", Space::Param},   {".reg", Space::Reg}};
+    for (const auto& [word, space] : kSpaces)
+      if (peek().is(word)) return space;
+    return Space::Generic;
+  }
+
+  // --- variables ---
+  /// `.space [.align N] [.vN] .type name[dims] [= init] {, name…};` With `scope`, the names become visible there.
+  void variables(std::vector<Variable>& into, bool external, Scope* scope) {
+    Variable v;
+    v.external = external;
+    const Ty type = declaration_words(v);
+    const Variable words = v;
+    do {
+      v = words;
+      declarator(v, type);
+      if (scope) scope->variables[v.name] = static_cast<std::int32_t>(into.size());
+      into.push_back(v);
+    } while (accept(','));
+    expect(';');
+  }
+
+  /// Space, alignment and type of a declaration; v.bytes becomes the size of one element.
+  Ty declaration_words(Variable& v) {
+    v.space = peek_space();
+    next();
+    std::uint32_t vector = 1;
+    Ty type = Ty::none;
+    bool pointee = false;   // after .ptr: alignment and space of what the parameter points at
+    while (peek().kind == Token::Kind::Ident && peek().text[0] == '.') {
+      const std::string_view word = next().text.substr(1);
+      if (word == "align" && pointee) integer();
+      else if (word == "align") v.align = static_cast<std::uint32_t>(integer());
+      else if (word == "v2") vector = 2;
+      else if (word == "v4") vector = 4;
+      else if (word == "attribute") skip_parentheses();
+      else if (word == "ptr") pointee = true;
+      else if (const Ty t = type_named(word); t != Ty::none) type = t;
+      else if (!pointee) fail(fmt::format("unknown word '.{}' in a declaration", word));
+    }
+    if (type == Ty::none) fail("a declaration without type");
+    v.bytes = bytes(type) * vector;
+    v.align = std::max(v.align, static_cast<std::uint32_t>(v.bytes));
+    return type;
+  }
+
+  void declarator(Variable& v, Ty type) {
+    v.name = ident("a variable name");
+    while (accept('[')) {
+      v.bytes *= peek().is(']') ? 0 : static_cast<std::uint64_t>(integer());
+      expect(']');
+    }
+    if (accept('=')) initialiser(v, type);
+    v.bytes = std::max<std::uint64_t>(v.bytes, v.init.size());
+  }
+
+  void skip_parentheses() {
+    expect('(');
+    while (!accept(')')) next();
+  }
+
+  void initialiser(Variable& v, Ty type) {
+    if (accept('{')) {
+      if (!peek().is('}')) do initialiser(v, type);
+        while (accept(','));
+      expect('}');
+      return;
+    }
+    const std::uint32_t size = bytes(type);
+    std::uint64_t value = 0;
+    if (peek().kind == Token::Kind::Ident) {
+      std::string_view symbol = next().text;
+      if (symbol == "generic") {
+        expect('(');
+        symbol = ident("a variable");
+        expect(')');
+      }
+      v.addresses.push_back({v.init.size(), symbol});
+      if (accept('+')) value = static_cast<std::uint64_t>(integer());
+    } else {
+      const Operand o = number();
+      value = static_cast<std::uint64_t>(o.value);
+      if (o.kind == Kind::Float64 && type == Ty::f32)
+        value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value)));
+    }
+    for (std::uint32_t i = 0; i < size; ++i) v.init.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+
+  // --- functions ---
+  void function(bool external) {
+    Function f;
+    f.entry = next().text == ".entry";
+    f.line = peek().line;
+    if (peek().is('(')) parameters(f.results);
+    f.name = ident("a function name");
+    if (peek().is('(')) parameters(f.params);
+    while (peek().kind == Token::Kind::Ident) performance_directive(f);
+    loc_ = {};
+    if (accept(';')) return;   // a declaration: the definition follows, or a call of it is refused when it is decoded
+    if (external) fail(fmt::format("function {} is .extern but has a body", f.name));
+    f_ = &f;
+    scopes_.clear();
+    block(0);
+    f_ = nullptr;
+    module_.functions.push_back(std::move(f));
+  }
+
+  void parameters(std::vector<Variable>& into) {
+    expect('(');
+    if (accept(')')) return;
+    do {
+      if (peek_space() != Space::Param) fail(fmt::format("expected .param, found {}", shown()));
+      Variable v;
+      const Ty type = declaration_words(v);
+      declarator(v, type);
+      into.push_back(v);
+    } while (accept(','));
+    expect(')');
+  }
+
+  void performance_directive(Function& f) {
+    const std::string_view word = ident("a directive");
+    if (word == ".reqntid") triple(f.reqntid);
+    else if (word == ".maxntid") triple(f.maxntid);
+    else if (word == ".reqnctapercluster") triple(f.cluster);
+    else if (word == ".minnctapersm" || word == ".maxnreg" || word == ".maxclusterrank") integer();
+    else if (word == ".explicitcluster" || word == ".blocksareclusters" || word == ".noreturn") return;
+    else if (word == ".pragma") {
+      while (!accept(';')) next();
+    } else fail(fmt::format("unknown directive '{}'", word));
+  }
+  void triple(std::array<std::uint32_t, 3>& out) {
+    out = {1, 1, 1};
+    for (std::size_t i = 0; i < 3; ++i) {
+      out[i] = static_cast<std::uint32_t>(integer());
+      if (!accept(',')) break;
+    }
+  }
+
+  // --- bodies ---
+  void block(std::uint32_t parent) {
+    expect('{');
+    scopes_.emplace_back();
+    scopes_.back().id = static_cast<std::uint32_t>(f_->scope_parents.size());
+    f_->scope_parents.push_back(parent);
+    while (!accept('}')) statement();
+    scopes_.pop_back();
+  }
+
+  void statement() {
+    if (peek().kind == Token::Kind::End) fail(fmt::format("the body of {} is never closed", f_->name));
+    if (peek().is('{')) return block(scopes_.back().id);
+    if (accept(';')) return;
+    if (peek().is('@')) return instruction();
+    if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected an instruction, found {}", shown()));
+    if (peek(1).is(':')) return label();
+    if (directive()) return;
+    if (peek().is(".reg")) return registers();
+    if (peek_space() != Space::Generic) return variables(f_->locals, false, &scopes_.back());
+    if (peek().is(".branchtargets")) fail(".branchtargets without a label");
+    if (peek().text[0] == '.') fail(fmt::format("unknown directive '{}'", peek().text));
+    instruction();
+  }
+
+  void label() {
+    const std::string_view name = next().text;
+    next();
+    if (accept(".branchtargets")) {
+      auto& table = f_->branch_tables[{scopes_.back().id, name}];
+      do table.push_back(ident("a label"));
+      while (accept(','));
+      expect(';');
+      return;
+    }
+    const auto [it, fresh] = f_->labels.insert({{scopes_.back().id, name}, static_cast<std::uint32_t>(f_->body.size())});
+    if (!fresh) fail(fmt::format("label {} is defined twice", name));
+  }
+
+  void registers() {
+    next();
+    const std::string_view word = ident("a register type");
+    const Ty type = type_named(word.substr(1));
+    if (type == Ty::none) fail(fmt::format("unknown register type '{}'", word));
+    do {
+      const std::string_view name = ident("a register name");
+      const auto first = static_cast<std::uint32_t>(f_->regs.size());
+      if (accept('<')) {
+        const auto count = static_cast<std::uint32_t>(integer());
+        expect('>');
+        scopes_.back().ranges[name] = {first, count};
+        f_->regs.insert(f_->regs.end(), count, type);
+      } else {
+        scopes_.back().regs[name] = first;
+        f_->regs.push_back(type);
+      }
+    } while (accept(','));
+    expect(';');
+  }
+
+  bool find_register(std::string_view name, std::uint32_t& out) const {
+    std::size_t digits = name.size();
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+    std::uint32_t number = 0;
+    std::from_chars(name.data() + digits, name.data() + name.size(), number);
+    for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s) {
+      if (const auto it = s->regs.find(name); it != s->regs.end()) return out = it->second, true;
+      if (digits == name.size()) continue;
+      const auto range = s->ranges.find(name.substr(0, digits));
+      if (range != s->ranges.end() && number < range->second.second) return out = range->second.first + number, true;
+    }
+    return false;
+  }
+
+  void instruction() {
+    Stmt s;
+    s.scope = scopes_.back().id;
+    s.loc = loc_;
+    const std::size_t first = at_;
+    if (accept('@')) {
+      s.guard_negated = accept('!');
+      std::uint32_t reg = 0;
+      if (!find_register(peek().text, reg)) fail(fmt::format("unknown predicate {}", shown()));
+      if (f_->regs[reg] != Ty::pred) fail(fmt::format("guard {} is not a predicate", shown()));
+      next();
+      s.guard = static_cast<std::int32_t>(reg);
+    }
+    s.line = peek().line;
+    s.opcode = ident("an instruction");
+    if (!peek().is(';')) do s.operands.push_back(operand());
+      while (accept(','));
+    const Token& last = peek();
+    if (!last.is(';')) fail(fmt::format("expected ';' after {}, found {}", s.opcode, shown()));
+    s.text = std::string_view(tokens_[first].text.data(), static_cast<std::size_t>(last.text.data() - tokens_[first].text.data()));
+    next();
+    f_->body.push_back(std::move(s));
+  }
+
+  Operand operand() {
+    Operand o = simple_operand();
+    if (accept('|')) o.parts = {simple_operand()};
+    return o;
+  }
+
+  Operand simple_operand() {
+    if (accept('!')) {
+      Operand o = simple_operand();
+      o.negated = true;
+      return o;
+    }
+    if (peek().is('[')) return address();
+    if (peek().is('{')) return list('{', '}');
+    if (peek().is('(')) return list('(', ')');
+    if (peek().kind == Token::Kind::Number || peek().is('-')) return number();
+    return named(ident("an operand"));
+  }
+
+  Operand list(char open, char close) {
+    Operand o;
+    o.kind = Kind::Vector;
+    expect(open);
+    if (!peek().is(close)) do o.parts.push_back(simple_operand());
+      while (accept(','));
+    expect(close);
+    return o;
+  }
+
+  Operand named(std::string_view name) {
+    Operand o;
+    if (name == "_") return o;
+    o.name = name;
+    if (find_register(name, o.reg)) {
+      o.kind = Kind::Reg;
+    } else if (is_register_name(name)) {
+      o.kind = Kind::Special;
+    } else {
+      o.kind = Kind::Symbol;
+      o.local = find_local(name);
+      if (peek().is('+')) next(), o.value = integer();
+    }
+    return o;
+  }
+
+  std::int32_t find_local(std::string_view name) const {
+    for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
+      if (const auto it = s->variables.find(name); it != s->variables.end()) return it->second;
+    return -1;
+  }
+
+  /// [reg], [reg+4], [name], [name+4], [1024]; a second part as in [map, {x, y}] becomes `parts`.
+  Operand address() {
+    Operand o;
+    expect('[');
+    if (peek().kind == Token::Kind::Number) {
+      o.value = integer();
+    } else {
+      const Operand base = named(ident("an address"));
+      if (base.kind == Kind::Special) fail(fmt::format("unknown register '{}' in an address", base.name));
+      o = base;
+      o.has_base = base.kind == Kind::Reg;
+      if (o.has_base) o.name = {};
+      if (accept('+')) o.value = integer();
+      else if (peek().is('-')) o.value = integer();
+    }
+    o.kind = Kind::Address;
+    while (accept(',')) o.parts.push_back(simple_operand());
+    expect(']');
+    return o;
+  }
+
+  Module& module_;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  Loc loc_;
+  Function* f_ = nullptr;
+  std::vector<Scope> scopes_;
+};
+
+}  // namespace
+
+void parse(std::string text, Module& out) {
+  out.text = std::move(text);
+  Parser(out, lex(out.text)).run();
+}
+
+}  // namespace kiln::rt::sim::ptx

@@ -1,0 +1,18 @@
+// Messages about what a program did wrong.
+#pragma once
+#include <string>
+
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+
+/// "file:line" of the user's program for an instruction, or "ptx line N" where the PTX has no .loc.
+std::string place(const Program&, const InstInfo&);
+
+/// Throws the Fault of a block in which every warp waits.
+[[noreturn]] void report_deadlock(const Block&);
+
+/// Sums counters of parts of one launch.
+void add(Counters& to, const Counters& from);
+
+}  // namespace kiln::rt::sim

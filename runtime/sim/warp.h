@@ -1,0 +1,200 @@
+// State of a warp, its block and the launch while a kernel runs, and access to the lanes of operands for handlers.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/sim/heap.h"
+#include "runtime/sim/program.h"
+
+namespace kiln::rt::sim {
+
+/// One launch: shared by all blocks and host threads, never written while they run.
+struct Launch {
+  const Program& program;
+  const HeapView& heap;
+  std::array<std::uint32_t, 3> grid, block;
+  std::vector<std::byte> params;
+  std::uint32_t dynamic_smem = 0;
+  std::uint32_t sms = 1;
+
+  std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
+  std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
+};
+
+struct Block;
+
+/// Lanes that wait for others: where they continue, and the instruction at which they are joined.
+struct Parked {
+  std::uint32_t reconverge, mask, pc;
+};
+
+enum class WarpState : std::uint8_t { Ready, AtBarrier, Done };
+
+struct Warp {
+  Block* block = nullptr;
+  std::uint32_t* regs = nullptr;
+  const std::uint32_t* consts = nullptr;
+  std::uint32_t mask = 0;          ///< lanes the current instruction acts on
+  std::uint32_t active = 0;        ///< lanes at pc
+  std::uint32_t live = 0;          ///< lanes that exist and have not exited
+  std::uint32_t pc = 0;            ///< next instruction
+  std::uint32_t reconverge = UINT32_MAX;
+  std::uint32_t index = 0;         ///< in the block
+  std::uint32_t barrier = 0;       ///< the barrier it waits at
+  WarpState state = WarpState::Ready;
+  std::vector<Parked> parked;
+  std::size_t allocation_hint = 0; ///< index in the heap view of the last access
+
+  /// Lanes of a slot as words of 32 or 64 bits.
+  template <class Word> const Word* in(Ref r) const { return reinterpret_cast<const Word*>(r >= 0 ? regs + r : consts + ~r); }
+  template <class Word> Word* out(Ref r) const { return reinterpret_cast<Word*>(regs + r); }
+  std::uint32_t pred(Ref r) const { return *in<std::uint32_t>(r); }
+
+  void exit_lanes(std::uint32_t lanes);
+  /// Sends `taken` (part of active) to `target`; the others fall through.
+  void branch(std::uint32_t taken, std::uint32_t target, std::uint32_t meet);
+  /// Continues with lanes that wait, after the current ones arrived or exited.
+  void resume_parked();
+};
+
+struct Barrier {
+  std::uint32_t arrived = 0, expected = 0;   ///< threads
+  std::uint32_t popc = 0, threads = 0;       ///< bar.red: threads with a true predicate, and all
+};
+
+/// One block in flight; reused for the next block of the same host thread.
+struct Block {
+  const Launch* launch = nullptr;
+  std::array<std::uint32_t, 3> id{0, 0, 0};
+  std::uint64_t linear = 0;
+  std::vector<Warp> warps;
+  std::vector<std::uint64_t> registers;      ///< all register files
+  std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
+  std::array<Barrier, 16> barriers;
+  Counters counters;
+  std::uint64_t started_at = 0;              ///< counters.instructions when it started
+  bool started = false;
+
+  std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
+  std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
+  std::uint32_t shared_end() const { return launch->program.dynamic_at + launch->dynamic_smem; }
+  /// Instructions its warps have executed; the clock of %clock and %globaltimer.
+  std::uint64_t ticks() const { return counters.instructions - started_at; }
+
+  void start(const Launch&, std::uint64_t linear_id);
+  /// Runs up to about `quantum` warp instructions; true when every warp is done.
+  bool run(std::uint64_t quantum);
+};
+
+/// A program error found while running; the message is complete except for kernel, place and block.
+struct Fault {
+  std::string message;
+  std::uint64_t block;
+};
+
+/// Throws Fault for `lane` of the warp at `inst`.
+[[noreturn]] void fault(const Warp&, const Inst&, int lane, const std::string& what);
+/// Throws Fault for the warp as a whole.
+[[noreturn]] void fault(const Warp&, const Inst&, const std::string& what);
+
+/// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
+std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
+
+/// Runs every block of the launch; adds to `counters`; returns the message of the first faulting block, or empty.
+std::string execute(const Launch&, Counters& counters);
+
+// --- lanes as values -------------------------------------------------------------------------------------------------
+
+template <class T> using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+/// The value of type T in the low bits of a word, and back.
+template <class T> inline T from_word(Word<T> w) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(w);
+  else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<std::uint16_t>(w));
+  else return std::bit_cast<T>(w);
+}
+template <class T> inline Word<T> to_word(T v) {
+  if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(v);
+  else if constexpr (sizeof(T) == 2) return std::bit_cast<std::uint16_t>(v);
+  else return std::bit_cast<Word<T>>(v);
+}
+
+/// f(lane) for every lane of the mask; the loop over all lanes is one the compiler vectorises.
+template <class F> inline void each_lane(std::uint32_t mask, F&& f) {
+  if (mask == kAllLanes) {
+#pragma GCC ivdep
+    for (int l = 0; l < kLanes; ++l) f(l);
+  } else {
+    for (; mask; mask &= mask - 1) f(std::countr_zero(mask));
+  }
+}
+
+/// Handlers of pure functions of 1, 2 or 3 lanes' values: dst[l] = F(a[l], …), operand types A, B, C, result R.
+template <class R, class A, class F> constexpr Handler map1(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]))); });
+  };
+}
+template <class R, class A, class B, class F> constexpr Handler map2(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    const auto* b = w.in<Word<B>>(in.ops[2]);
+    each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]), from_word<B>(b[l]))); });
+  };
+}
+template <class R, class A, class B, class C, class F> constexpr Handler map3(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    const auto* b = w.in<Word<B>>(in.ops[2]);
+    const auto* c = w.in<Word<C>>(in.ops[3]);
+    each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l]))); });
+  };
+}
+/// As map1…3 for functions that also look at the instruction (rounding, flags).
+template <class R, class A, class F> constexpr Handler imap1(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]))); });
+  };
+}
+template <class R, class A, class B, class F> constexpr Handler imap2(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    const auto* b = w.in<Word<B>>(in.ops[2]);
+    each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]), from_word<B>(b[l]))); });
+  };
+}
+template <class R, class A, class B, class C, class F> constexpr Handler imap3(F) {
+  return [](Warp& w, const Inst& in) {
+    auto* d = w.out<Word<R>>(in.ops[0]);
+    const auto* a = w.in<Word<A>>(in.ops[1]);
+    const auto* b = w.in<Word<B>>(in.ops[2]);
+    const auto* c = w.in<Word<C>>(in.ops[3]);
+    each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l]))); });
+  };
+}
+/// Predicate result from two operands: bit l = F(a[l], b[l]); lanes outside the mask keep theirs.
+template <class T, class F> inline std::uint32_t lanes_where(const Word<T>* a, const Word<T>* b, F f) {
+  std::uint32_t m = 0;
+  for (int l = 0; l < kLanes; ++l) m |= static_cast<std::uint32_t>(f(from_word<T>(a[l]), from_word<T>(b[l]))) << l;
+  return m;
+}
+inline void set_pred(const Warp& w, Ref r, std::uint32_t bits) {
+  std::uint32_t* p = w.out<std::uint32_t>(r);
+  *p = (*p & ~w.mask) | (bits & w.mask);
+}
+
+}  // namespace kiln::rt::sim
