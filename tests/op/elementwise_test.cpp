@@ -1,0 +1,138 @@
+// Every elementwise op on every type it takes, generated from ops.def: over special and random values (every pattern of
+// 16-bit types for ops of one operand) on the interpreter, the simulators and each GPU.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "backend/ir/op.h"
+#include "tests/op/accuracy.h"
+#include "tests/op/check.h"
+#include "tests/op/machine.h"
+#include "tests/op/values.h"
+
+namespace kiln::test {
+namespace {
+
+using ir::Op;
+using ir::TypeRule;
+
+struct Row {
+  Op op;
+  TypeRule rule;
+  int arity;
+  bool exact;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> v;
+    for (int i = 0; i < ir::kOpCount; ++i) {
+      const ir::OpInfo& info = ir::info(static_cast<Op>(i));
+      if (info.elementwise) v.push_back({info.op, info.rule, info.arity, info.accuracy.bound == ir::Bound::Exact});
+    }
+    return v;
+  }();
+  return all;
+}
+
+bool takes(TypeRule rule, DType d) {
+  bool real = is_float(d) && bits(d) > 8;
+  switch (rule) {
+    case TypeRule::None: return false;
+    case TypeRule::Num: return is_int(d) || real;
+    case TypeRule::Float: return real;
+    case TypeRule::Math: return real && d != DType::f64;
+    case TypeRule::Int: return is_int(d);
+    case TypeRule::Bits: return is_int(d) || d == DType::i1;
+    case TypeRule::Cmp: return is_int(d) || real || d == DType::i1;
+  }
+  return false;
+}
+
+Kernel kernel_of(const Row& row, DType d, bool fast) {
+  DType out = row.rule == TypeRule::Cmp ? DType::i1 : d;
+  return {std::string(ir::mnemonic(row.op)) + "_" + name(d), std::vector<DType>(static_cast<std::size_t>(row.arity), d),
+          out, [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.elementwise(row.op, x, {}, fast); }};
+}
+
+void expect_near(Machine& machine, const Kernel& kernel, Op op, bool fast, const Columns& columns) {
+  std::vector<std::uint64_t> got = machine.run(kernel, columns);
+  DType d = kernel.output;
+  Failures failures(machine, kernel);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    double x = value_of(d, columns[0][i]), y = columns.size() > 1 ? value_of(d, columns[1][i]) : 0;
+    double want = reference(op, x, y), result = value_of(d, got[i]);
+    std::optional<double> allowed = tolerance(op, fast, d, x, want);
+    if (allowed && !near_enough(d, result, want, *allowed)) {
+      char text[160];
+      std::snprintf(text, sizeof text, ": got %a, want %a within %a", result, want, *allowed);
+      failures.add(describe(kernel, columns, i) + text);
+    }
+  }
+}
+
+class Elementwise : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Elementwise, IsAsTheTableSaysOnEveryMachine) {
+  const Row& row = rows()[GetParam()];
+  for (DType d : all_dtypes()) {
+    if (!takes(row.rule, d)) continue;
+    Columns columns = sweep_tuples(d, row.arity, 3000);
+    for (bool fast : {false, true}) {
+      if (fast && row.exact) continue;
+      Kernel kernel = kernel_of(row, d, fast);
+      if (row.exact) {
+        expect_as_interpreted(kernel, columns);
+      } else {
+        if (!fast) expect_near(interpreter_machine(), kernel, row.op, fast, columns);
+        for (const auto& machine : compiled_machines()) expect_near(*machine, kernel, row.op, fast, columns);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Elementwise, testing::Range<std::size_t>(0, rows().size()),
+                         [](const auto& p) { return std::string(ir::mnemonic(rows()[p.param].op)); });
+
+/// One case by hand: operands and the result as patterns.
+struct Case {
+  Op op;
+  DType d;
+  std::vector<std::uint64_t> operands;
+  std::uint64_t want;
+};
+
+TEST(ElementwiseCases, HoldOnEveryMachine) {
+  const std::vector<Case> cases = {
+      {Op::Div, DType::i32, {7, 0}, 0},
+      {Op::Div, DType::i32, {0x80000000, 0xffffffff}, 0x80000000},
+      {Op::Div, DType::i64, {0xfffffffffffffff9, 2}, 0xfffffffffffffffd},  // -7 / 2 = -3
+      {Op::Rem, DType::i32, {0xfffffff9, 2}, 0xffffffff},                  // -7 % 2 = -1
+      {Op::Rem, DType::i32, {2, 0}, 0},
+      {Op::Rem, DType::i32, {0xfffffffe, 0}, 0},
+      {Op::Add, DType::i8, {0x7f, 1}, 0x80},
+      {Op::Shr, DType::i8, {0x80, 100}, 0xff},
+      {Op::Shl, DType::u16, {1, 16}, 0},
+      {Op::Max, DType::f16, {0x7e00, 0x3c00}, 0x7e00},
+      {Op::Max, DType::f16, {0x3c00, 0x7e00}, 0x7e00},
+      {Op::Max, DType::f32, {0x80000000, 0}, 0},
+      {Op::Min, DType::f64, {0, 0x8000000000000000}, 0x8000000000000000},
+      {Op::Relu, DType::bf16, {0x8000}, 0},
+      {Op::Relu, DType::f32, {0x7fc00000}, 0x7fc00000},
+      {Op::Ne, DType::f32, {0x7fc00000, 0x7fc00000}, 1},
+      {Op::Round, DType::f32, {0x3f000000}, 0},            // 0.5 → 0
+      {Op::Round, DType::f32, {0x40200000}, 0x40000000},   // 2.5 → 2
+      {Op::Pow, DType::f32, {0x40400000, 0}, 0x3f800000},  // 3^0
+  };
+  for (const Case& c : cases) {
+    Row row{c.op, ir::info(c.op).rule, static_cast<int>(c.operands.size()), true};
+    Columns columns;
+    for (std::uint64_t v : c.operands) columns.push_back({v});
+    Kernel kernel = kernel_of(row, c.d, false);
+    expect_equal(interpreter_machine(), kernel, columns, {c.want});
+    for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, columns, {c.want});
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test

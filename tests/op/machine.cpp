@@ -1,0 +1,111 @@
+#include "tests/op/machine.h"
+
+#include <span>
+
+#include "backend/compile.h"
+#include "backend/ir/eval.h"
+#include "runtime/device.h"
+#include "runtime/launch.h"
+#include "tests/op/values.h"
+
+namespace kiln::test {
+namespace {
+
+constexpr std::int64_t kBlock = 256;
+
+class InterpreterMachine : public Machine {
+ public:
+  std::string name() const override { return "interpreter"; }
+  std::vector<std::uint64_t> run(const Kernel& kernel,
+                                 const std::vector<std::vector<std::uint64_t>>& columns) override {
+    auto n = static_cast<std::int64_t>(columns[0].size());
+    std::vector<std::vector<std::byte>> memory;
+    for (std::size_t k = 0; k < columns.size(); ++k) memory.push_back(to_bytes(kernel.inputs[k], columns[k]));
+    memory.emplace_back(static_cast<std::size_t>(n * bytes(kernel.output)));
+    std::vector<ir::EvalBlock> blocks;
+    std::vector<ir::EvalArg> args;
+    std::uint64_t address = 1 << 20;
+    for (auto& m : memory) {
+      blocks.push_back({m.data(), m.size(), address});
+      args.push_back(ir::Literal{DType::u64, address});
+      address += (m.size() + 4095) / 4096 * 4096;
+    }
+    args.push_back(ir::Literal::of_int(DType::index, n));
+    ir::eval(trace(kernel), {{(n + kBlock - 1) / kBlock, 1, 1}}, args, blocks);
+    return from_bytes(kernel.output, memory.back());
+  }
+};
+
+class DeviceMachine : public Machine {
+ public:
+  explicit DeviceMachine(Device device) : device_(std::move(device)), stream_(device_) {}
+  std::string name() const override { return device_.name(); }
+  std::vector<std::uint64_t> run(const Kernel& kernel,
+                                 const std::vector<std::vector<std::uint64_t>>& columns) override {
+    auto n = static_cast<std::int64_t>(columns[0].size());
+    rt::KernelImage image = compile(trace(kernel), target_named(device_.target(), device_.ptx_version()), {});
+    std::vector<Buffer<std::uint8_t>> memory;
+    rt::ArgPack args;
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      std::vector<std::byte> data = to_bytes(kernel.inputs[k], columns[k]);
+      memory.emplace_back(device_, data.size());
+      memory.back().upload({reinterpret_cast<const std::uint8_t*>(data.data()), data.size()});
+      args.pointer(kernel.inputs[k], rt::Access::Read, memory.back().ptr(), data.size(), &device_);
+    }
+    auto out_bytes = static_cast<std::size_t>(n * bytes(kernel.output));
+    memory.emplace_back(device_, out_bytes);
+    args.pointer(kernel.output, rt::Access::Write, memory.back().ptr(), out_bytes, &device_);
+    args.index(n);
+    rt::launch(*device_.load(image), stream_, Grid((n + kBlock - 1) / kBlock), args);
+    stream_.synchronize();
+    std::vector<std::byte> out(out_bytes);
+    memory.back().download({reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+    return from_bytes(kernel.output, out);
+  }
+
+ private:
+  Device device_;
+  Stream stream_;
+};
+
+}  // namespace
+
+ir::Function trace(const Kernel& kernel) {
+  ir::Function f(kernel.name);
+  for (DType d : kernel.inputs) f.params.push_back({ir::Type::pointer(d, true), "", rt::Access::Read, bytes(d), false});
+  f.params.push_back({ir::Type::pointer(kernel.output), "out", rt::Access::Write, bytes(kernel.output), false});
+  f.params.push_back({ir::Type::scalar(DType::index), "n", rt::Access::Read, 1, false});
+  ir::Builder b(f);
+  SourceLoc at;
+  std::vector<ir::Value> params;
+  for (std::size_t i = 0; i < f.params.size(); ++i) params.push_back(b.param(static_cast<int>(i), at));
+  ir::Shape shape{kBlock};
+  ir::Value block = b.constant(ir::Literal::of_int(DType::index, kBlock), at);
+  ir::Value first = b.elementwise(ir::Op::Mul, {b.program_id(0, at), block}, at);
+  ir::Value i = b.elementwise(ir::Op::Add, {b.splat(first, shape, at), b.arange(0, kBlock, at)}, at);
+  ir::Value mask = b.elementwise(ir::Op::Lt, {i, b.splat(params.back(), shape, at)}, at);
+  auto pointers = [&](std::size_t k) { return b.ptr_add(b.splat(params[k], shape, at), i, at); };
+  std::vector<ir::Value> values;
+  for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
+    values.push_back(b.load(pointers(k), mask, {}, ir::CacheHint::Plain, at));
+  b.store(pointers(kernel.inputs.size()), kernel.body(b, values), mask, ir::CacheHint::Plain, at);
+  return f;
+}
+
+Machine& interpreter_machine() {
+  static InterpreterMachine machine;
+  return machine;
+}
+
+const std::vector<std::unique_ptr<Machine>>& compiled_machines() {
+  static const std::vector<std::unique_ptr<Machine>> machines = [] {
+    std::vector<std::unique_ptr<Machine>> m;
+    for (const char* target : {"sm_80", "sm_90a"})
+      m.push_back(std::make_unique<DeviceMachine>(Device::simulator(target)));
+    for (int i = 0; i < Device::cuda_count(); ++i) m.push_back(std::make_unique<DeviceMachine>(Device::cuda(i)));
+    return m;
+  }();
+  return machines;
+}
+
+}  // namespace kiln::test
