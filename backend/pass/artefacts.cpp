@@ -93,30 +93,35 @@ std::string Artefacts::file(const std::string& name, const std::string& extensio
   return fmt::format("{:02}-{}.{}", number_, name, extension);
 }
 
-std::optional<std::string> Artefacts::publish(const std::string& name, const std::string& extension,
-                                              const std::function<std::string()>& text, bool changed) {
-  const std::string file_name = file(name, extension);
-  ++number_;
-  const std::string path = dir_ + "/" + file_name;
-  if (name == stop_after_) {
-    const std::string failure = write(path, text());
-    throw UserError(fmt::format("{}: stopped after {} as KILN_STOP_AFTER asks; {}", kernel_, name, failure.empty() ? "see " + path : failure));
-  }
-  if (wanted(name))
-    if (const std::string failure = write(path, changed ? text() : kUnchanged); !failure.empty())
-      rt::say_once(rt::LogLevel::Error, "dump", "KILN_DUMP: " + failure);
+std::optional<std::string> Artefacts::replacement(const std::string& file_name) const {
   if (override_.empty()) return std::nullopt;
   for (const std::string& candidate : {override_ + "/" + folder_ + "/" + file_name, override_ + "/" + file_name})
-    if (auto replacement = read(candidate); replacement && replacement->find(kernel_) != std::string::npos) {
-      rt::say(rt::LogLevel::Info, fmt::format("{}: {} replaced by {}", kernel_, name, candidate));
-      return replacement;
+    if (auto text = read(candidate); text && text->find(kernel_) != std::string::npos) {
+      rt::say(rt::LogLevel::Info, fmt::format("{}: {} replaces what was compiled", kernel_, candidate));
+      return text;
     }
   return std::nullopt;
 }
 
+std::optional<std::string> Artefacts::publish(const std::string& name, const std::string& extension,
+                                              const std::function<std::string()>& text, bool changed) {
+  const std::string file_name = file(name, extension), path = dir_ + "/" + file_name;
+  ++number_;
+  std::optional<std::string> replaced = replacement(file_name);  // before a dump into the same folder hides it
+  const auto contents = [&] { return replaced ? *replaced : text(); };
+  if (name == stop_after_) {
+    const std::string failure = write(path, contents());
+    throw UserError(fmt::format("{}: stopped after {} as KILN_STOP_AFTER asks; {}", kernel_, name, failure.empty() ? "see " + path : failure));
+  }
+  if (wanted(name))
+    if (const std::string failure = write(path, changed || replaced ? contents() : kUnchanged); !failure.empty())
+      rt::say_once(rt::LogLevel::Error, "dump", "KILN_DUMP: " + failure);
+  return replaced;
+}
+
 void Artefacts::publish(const std::string& name, Function& f, bool changed) {
   const std::string origin = override_ + "/" + file(name, "kir");
-  if (const auto replacement = publish(name, "kir", [&] { return print(f); }, changed)) f = parse(*replacement, origin);
+  if (const auto replaced = publish(name, "kir", [&] { return print(f); }, changed)) f = parse(*replaced, origin);
 }
 
 std::string Artefacts::reproducer(const std::string& name, const std::string& extension, const std::string& text) const {

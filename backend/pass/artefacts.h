@@ -41,6 +41,7 @@ class Artefacts {
 
  private:
   bool wanted(const std::string& name) const;
+  std::optional<std::string> replacement(const std::string& file_name) const;
   std::string file(const std::string& name, const std::string& extension) const;
 
   std::string kernel_, folder_, dir_, stop_after_, override_;

@@ -48,8 +48,9 @@ class PassRunner {
   /// `stats` may be null. `verify`: as KILN_VERIFY.
   PassRunner(const Target& target, const CompileOptions& options, CompileStats* stats, Artefacts& artefacts, int verify);
   /// Runs one pass. Throws the pass's own UserError, InternalError for faults, and as Artefacts::publish.
-  /// @post f.stage >= info(p).to
-  void run(Pass p, Function& f);
+  /// @post f.stage >= pass.to
+  void run(const PassInfo& pass, Function& f);
+  void run(Pass p, Function& f) { run(info(p), f); }
 
  private:
   bool apply(const PassInfo& pass, Function& f);

@@ -27,7 +27,7 @@ inline std::string after(std::initializer_list<ir::Pass> passes, const std::stri
 
 /// `body` as a kernel at stage traced.
 inline std::string kernel(const std::string& params, const std::string& body) {
-  return "kernel \"k\" stage=traced\n" + params + "{\n" + body + "}\n";
+  return "kernel \"k\" stage=traced\n" + params + "{\n" + body + "\n}\n";
 }
 
 }  // namespace kiln::test

@@ -213,7 +213,12 @@ class IrChecks {
   std::string error_;
 };
 
+/// Whether `output` passes the checks inside `text`; the message of a failure is readable.
+inline testing::AssertionResult passes_checks(const std::string& output, const std::string& text) {
+  const std::string failure = IrChecks(text).match(output);
+  return failure.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << failure;
+}
+
 }  // namespace kiln::test
 
-/// `output` passes the checks inside `text`.
-#define EXPECT_IR(output, text) EXPECT_EQ(::kiln::test::IrChecks(text).match(output), "")
+#define EXPECT_IR(output, text) EXPECT_TRUE(::kiln::test::passes_checks(output, text))
