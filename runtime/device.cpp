@@ -1,5 +1,5 @@
-// The public handles, over DeviceImpl. Two tables outlive every handle and are never destroyed, so that no device closes
-// after the driver at the end of the process: the GPUs that were opened, and the answers of Device::best().
+// The public handles, over DeviceImpl. Two tables outlive every handle and are never destroyed, so that no device
+// closes after the driver at the end of the process: the GPUs that were opened, and the answers of Device::best().
 #include "runtime/device.h"
 
 #include <fmt/format.h>
@@ -81,7 +81,8 @@ Device first_gpu_or_simulator() {
 
 std::size_t checked_bytes(std::size_t n, std::size_t element_bytes) {
   if (n > std::numeric_limits<std::size_t>::max() / element_bytes)
-    throw UserError(fmt::format("buffer: {} elements of {} bytes are more than a 64-bit size can hold", n, element_bytes));
+    throw UserError(
+        fmt::format("buffer: {} elements of {} bytes are more than a 64-bit size can hold", n, element_bytes));
   return n * element_bytes;
 }
 
@@ -146,14 +147,15 @@ void Device::synchronize() const { impl_->synchronize(); }
 std::shared_ptr<rt::LoadedKernel> Device::load(const rt::KernelImage& image) const {
   for (const rt::HiddenParam h : image.recipe().hidden)
     if (h != rt::HiddenParam::UserGrid)
-      throw DeviceError(fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide", image.name,
-                                    static_cast<int>(h), device_text(*this)));
+      throw DeviceError(fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide",
+                                    image.name, static_cast<int>(h), device_text(*this)));
   return impl_->load(image);
 }
 
-
 Stream::Stream(const Device& device) : impl_(device.impl().create_stream()) {}
-Stream Stream::foreign(const Device& device, void* cu_stream) { return Stream(device.impl().foreign_stream(cu_stream)); }
+Stream Stream::foreign(const Device& device, void* cu_stream) {
+  return Stream(device.impl().foreign_stream(cu_stream));
+}
 Device Stream::device() const { return Device(impl_->device_ptr()); }
 void Stream::synchronize() const { impl_->synchronize(); }
 void* Stream::native() const { return impl_->native(); }
