@@ -1,6 +1,6 @@
 // An entry is <dir>/<hash of key>.kimg: "KCE1", the key's length and text, then the image's own checksummed bytes. All
-// writing is "temporary file, rename", so a reader sees a whole entry or none; a rename over an equal entry is harmless.
-// The modification time is the time of last use, from which the size bound chooses what goes.
+// writing is "temporary file, rename", so a reader sees a whole entry or none; a rename over an equal entry is
+// harmless. The modification time is the time of last use, from which the size bound chooses what goes.
 #include "runtime/cache.h"
 
 #include <fcntl.h>

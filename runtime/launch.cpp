@@ -45,10 +45,8 @@ class Checker {
       const Arg& want = args[i];
       const ArgPack::Packed& got = pack_.packed(i);
       if (kind_of_key(got.key) != want.kind || dtype_of_key(got.key) != want.dtype) fail_type(i);
-      if (want.kind == ArgKind::Pointer)
-        pointer(i, want, got);
-      else if (want.dtype == DType::index)
-        index(i, want, got);
+      if (want.kind == ArgKind::Pointer) pointer(i, want, got);
+      else if (want.dtype == DType::index) index(i, want, got);
     }
   }
 
@@ -84,11 +82,12 @@ class Checker {
   }
 
   [[noreturn]] void fail(std::size_t i, const std::string& why) const {
-    throw UserError(at_, fmt::format("{}: argument {} ({}): {}", image_.name, i + 1, image_.signature.args[i].name, why));
+    throw UserError(at_,
+                    fmt::format("{}: argument {} ({}): {}", image_.name, i + 1, image_.signature.args[i].name, why));
   }
   [[noreturn]] void fail_count() const {
-    throw UserError(at_, fmt::format("{}: expected {} arguments, got {}", image_.name, image_.signature.args.size(),
-                                     pack_.size()));
+    throw UserError(
+        at_, fmt::format("{}: expected {} arguments, got {}", image_.name, image_.signature.args.size(), pack_.size()));
   }
   [[noreturn]] void fail_type(std::size_t i) const {
     const Arg& want = image_.signature.args[i];
@@ -105,7 +104,8 @@ class Checker {
     if (address % element != 0)
       fail(i, fmt::format("address {:#x} is not aligned to its elements, {} of {} bytes", address, name(want.dtype),
                           element));
-    fail(i, fmt::format("address {:#x}, this image is compiled for addresses aligned to {} bytes", address, want.align));
+    fail(i,
+         fmt::format("address {:#x}, this image is compiled for addresses aligned to {} bytes", address, want.align));
   }
 
   const KernelImage& image_;
@@ -117,7 +117,8 @@ class Checker {
 [[noreturn]] void fail_axis(const KernelImage& image, const Grid& grid, char axis, std::int64_t value, std::int64_t max,
                             SourceLoc at) {
   if (value < 0)
-    throw UserError(at, fmt::format("{}: {}: {} is {}, must not be negative", image.name, grid_text(grid), axis, value));
+    throw UserError(at,
+                    fmt::format("{}: {}: {} is {}, must not be negative", image.name, grid_text(grid), axis, value));
   throw UserError(at, fmt::format("{}: {}: {} blocks along {}, at most {} are possible", image.name, grid_text(grid),
                                   value, axis, max));
 }
@@ -126,7 +127,8 @@ std::uint32_t checked_blocks(const KernelImage& image, const Grid& grid, char ax
                              std::uint32_t cluster, SourceLoc at) {
   const std::int64_t max = axis == 'x' ? kMaxGridX : kMaxGridYZ;
   // Teams first: the product with the cluster cannot overflow then.
-  if (teams > max || teams * cluster > max) fail_axis(image, grid, axis, teams > max ? teams : teams * cluster, max, at);
+  if (teams > max || teams * cluster > max)
+    fail_axis(image, grid, axis, teams > max ? teams : teams * cluster, max, at);
   return static_cast<std::uint32_t>(teams * cluster);
 }
 
@@ -159,7 +161,8 @@ std::size_t with_hidden(const LoadedKernel& kernel, const LaunchRecipe& recipe, 
   std::size_t used = args.param_bytes();
   std::memcpy(out.data(), args.params(), used);
   for (const HiddenParam h : recipe.hidden) {
-    KILN_CHECK(h == HiddenParam::UserGrid, kernel.image().name + ": loaded with a hidden parameter that no one provides");
+    KILN_CHECK(h == HiddenParam::UserGrid,
+               kernel.image().name + ": loaded with a hidden parameter that no one provides");
     const std::int64_t programs[3] = {grid.x, grid.y, grid.z};
     used = (used + 7) / 8 * 8;
     KILN_CHECK(used + sizeof programs <= out.size(), kernel.image().name + ": no room for hidden parameters");
@@ -175,8 +178,9 @@ void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, 
                      std::uint64_t extent) {
   const std::size_t at = (used_ + size - 1) & ~(size - 1);
   if (args_used_ == kMaxArgs || at + size > kMaxBytes)
-    throw UserError(fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
-                                args_used_ + 1, size, kMaxArgs, kMaxBytes));
+    throw UserError(
+        fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
+                    args_used_ + 1, size, kMaxArgs, kMaxBytes));
   if (at != used_) std::memset(params_.data() + used_, 0, at - used_);
   std::memcpy(params_.data() + at, &value, size);  // little-endian: the low bytes are the value
   used_ = at + size;
@@ -186,8 +190,8 @@ void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, 
 
 void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t extent, const Device* owner) {
   const std::uint32_t align = address % kFactDivisor == 0 ? kFactDivisor : static_cast<std::uint32_t>(bytes(dtype));
-  append(key_word(ArgKind::Pointer, dtype, access, align, false), address, sizeof address, owner ? &owner->impl() : nullptr,
-         extent);
+  append(key_word(ArgKind::Pointer, dtype, access, align, false), address, sizeof address,
+         owner ? &owner->impl() : nullptr, extent);
 }
 
 void ArgPack::scalar(DType dtype, const void* value) {
@@ -199,8 +203,9 @@ void ArgPack::scalar(DType dtype, const void* value) {
 }
 
 void ArgPack::index(std::int64_t value) {
-  append(key_word(ArgKind::Scalar, DType::index, Access::Read, value % kFactDivisor == 0 ? kFactDivisor : 1, value == 1),
-         static_cast<std::uint64_t>(value), sizeof value, nullptr, 0);
+  append(
+      key_word(ArgKind::Scalar, DType::index, Access::Read, value % kFactDivisor == 0 ? kFactDivisor : 1, value == 1),
+      static_cast<std::uint64_t>(value), sizeof value, nullptr, 0);
 }
 
 void ArgPack::key(std::uint64_t word) {

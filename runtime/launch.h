@@ -1,9 +1,9 @@
 // Launch: arguments packed once, checked against the signature, sent to a stream. No lock and no allocation.
 //
-// Facts (IR.md §4) are computed here and nowhere else, while packing: every argument adds one key word that holds its kind,
-// dtype, access and facts. Two launches with equal key words may run the same code; a tracer reads the facts back with
-// ArgPack::arg_of_key(). launch() itself checks the values against the image's facts, so an image is never launched with
-// weaker ones, wherever it came from.
+// Facts are computed here and nowhere else, while packing: every argument adds one key word that holds its
+// kind, dtype, access and facts. Two launches with equal key words may run the same code; a tracer reads the facts back
+// with ArgPack::arg_of_key(). launch() itself checks the values against the image's facts, so an image is never
+// launched with weaker ones, wherever it came from.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -26,11 +26,11 @@ namespace rt {
 /// Largest alignment that code is specialised for, and the divisor looked for in index arguments.
 inline constexpr std::uint32_t kFactDivisor = 16;
 
-/// The arguments of one launch, without allocation: a parameter buffer and the specialisation key. Lives on the stack of
-/// one launch; about 9 KiB, none of it cleared.
+/// The arguments of one launch, without allocation: a parameter buffer and the specialisation key. Lives on the stack
+/// of one launch; about 9 KiB, none of it cleared.
 class ArgPack {
  public:
-  static constexpr std::size_t kMaxBytes = 4096;      ///< CUDA's limit for the parameter buffer
+  static constexpr std::size_t kMaxBytes = 4096;  ///< CUDA's limit for the parameter buffer
   static constexpr std::size_t kMaxArgs = 128;
   static constexpr std::size_t kMaxKeyWords = 256;
 
@@ -60,10 +60,10 @@ class ArgPack {
 
   /// One packed argument, as launch() checks it.
   struct Packed {
-    std::uint64_t key;              ///< its key word
-    const DeviceImpl* owner;        ///< of a pointer; null: unknown
-    std::uint64_t value;            ///< address, index, or the scalar's bits
-    std::uint64_t bytes;            ///< extent of a pointer; 0: unknown
+    std::uint64_t key;        ///< its key word
+    const DeviceImpl* owner;  ///< of a pointer; null: unknown
+    std::uint64_t value;      ///< address, index, or the scalar's bits
+    std::uint64_t bytes;      ///< extent of a pointer; 0: unknown
   };
   const Packed& packed(std::size_t i) const { return packed_[i]; }
 
@@ -78,10 +78,10 @@ class ArgPack {
 
 /// Launches `kernel` on `grid` programs. Applies the grid rule and appends hidden parameters.
 ///
-/// An empty grid returns at once: no address is looked at. Otherwise throws UserError at `at`, naming kernel, argument and
-/// both values: count, kind or dtype of the arguments differ from the signature; a pointer is null, misaligned, another
-/// device's, unknown to the device or shorter than stated; a fact of the image does not hold; an axis of the grid is
-/// negative or above 2^31 − 1 (x) or 65535 (y, z). Errors of the device are DeviceError.
+/// An empty grid returns at once: no address is looked at. Otherwise throws UserError at `at`, naming kernel, argument
+/// and both values: count, kind or dtype of the arguments differ from the signature; a pointer is null, misaligned,
+/// another device's, unknown to the device or shorter than stated; a fact of the image does not hold; an axis of the
+/// grid is negative or above 2^31 − 1 (x) or 65535 (y, z). Errors of the device are DeviceError.
 void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack& args, SourceLoc at = {});
 
 }  // namespace rt

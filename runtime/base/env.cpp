@@ -13,12 +13,9 @@ namespace {
 
 void parse(const char* name, const char* text, Bool& value) {
   const std::string s = text;
-  if (s == "1" || s == "true" || s == "on" || s == "yes")
-    value = true;
-  else if (s == "0" || s == "false" || s == "off" || s == "no" || s.empty())
-    value = false;
-  else
-    throw UserError(fmt::format("{}: expected 0 or 1, got '{}'", name, s));
+  if (s == "1" || s == "true" || s == "on" || s == "yes") value = true;
+  else if (s == "0" || s == "false" || s == "off" || s == "no" || s.empty()) value = false;
+  else throw UserError(fmt::format("{}: expected 0 or 1, got '{}'", name, s));
 }
 
 void parse(const char* name, const char* text, Int& value) {

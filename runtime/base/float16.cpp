@@ -1,5 +1,5 @@
-// One encoder and one decoder for all four formats, in integer arithmetic on the pattern of a double. A float is exactly
-// a double, so every conversion rounds once.
+// One encoder and one decoder for all four formats, in integer arithmetic on the pattern of a double. A float is
+// exactly a double, so every conversion rounds once.
 #include "runtime/base/float16.h"
 
 #include <bit>
@@ -9,7 +9,8 @@ namespace {
 
 struct Format {
   int exponent_bits, mantissa_bits;
-  bool infinity;  // false: the all-ones pattern is the only NaN, and the exponent above the largest is a number (OCP e4m3)
+  // False (OCP e4m3): the all-ones pattern is the only NaN, the rest of the highest exponent are numbers.
+  bool infinity;
 
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr std::uint32_t sign_bit() const { return 1u << (exponent_bits + mantissa_bits); }

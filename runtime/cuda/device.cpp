@@ -17,8 +17,9 @@ std::string cuda_target(int major, int minor) {
     const char* target;
     bool portable;  // PTX for it runs on every later GPU; not so for the "a" targets
   };
-  static constexpr std::array kRows = {Row{80, "sm_80", true},    Row{86, "sm_86", true},     Row{89, "sm_89", true},
-                                       Row{90, "sm_90a", false}, Row{100, "sm_100a", false}, Row{120, "sm_120a", false}};
+  static constexpr std::array kRows = {Row{80, "sm_80", true},     Row{86, "sm_86", true},
+                                       Row{89, "sm_89", true},     Row{90, "sm_90a", false},
+                                       Row{100, "sm_100a", false}, Row{120, "sm_120a", false}};
   const int compute = 10 * major + minor;
   const char* best = nullptr;
   for (const Row& r : kRows)
@@ -50,8 +51,10 @@ int cuda_ptx_version(int version) {
 CudaDevice::CudaDevice(std::shared_ptr<const cu::Driver> driver, int ordinal)
     : driver_(std::move(driver)), ordinal_(ordinal) {
   int count = 0;
-  driver_->call(driver_->device_count, [] { return "counting devices"; }, &count);
-  if (ordinal < 0 || ordinal >= count) throw DeviceError(fmt::format("no device cuda:{}: the driver offers {}", ordinal, count));
+  driver_->call(
+      driver_->device_count, [] { return "counting devices"; }, &count);
+  if (ordinal < 0 || ordinal >= count)
+    throw DeviceError(fmt::format("no device cuda:{}: the driver offers {}", ordinal, count));
   const auto self = [&] { return identify(); };
   driver_->call(driver_->device_get, self, &id_, ordinal);
   char name[256] = {};
@@ -74,8 +77,9 @@ std::string CudaDevice::identify() const { return fmt::format("{} (cuda:{})", na
 
 int CudaDevice::attribute(int which) const {
   int value = 0;
-  driver_->call(driver_->device_attribute, [&] { return fmt::format("attribute {} of {}", which, identify()); }, &value,
-                which, id_);
+  driver_->call(
+      driver_->device_attribute, [&] { return fmt::format("attribute {} of {}", which, identify()); }, &value, which,
+      id_);
   return value;
 }
 
@@ -87,7 +91,8 @@ Counters CudaDevice::counters() const {
 
 void CudaDevice::refuse_while_capturing(const char* what) const {
   if (capturing())
-    throw UserError(fmt::format("{} on {}: one of its streams is being captured; do it before or after", what, identify()));
+    throw UserError(
+        fmt::format("{} on {}: one of its streams is being captured; do it before or after", what, identify()));
 }
 
 void CudaDevice::synchronize() {

@@ -76,9 +76,9 @@ class CudaDevice final : public DeviceImpl {
   std::unique_ptr<CudaMemory> memory_;
 };
 
-/// Makes the device's context current for a scope. The driver is asked, not a thread-local copy: other code in the process
-/// (the CUDA runtime, libtorch) changes it too, and gets its own back at the end of the scope. A thread that had none keeps
-/// this one, so that its next call finds it.
+/// Makes the device's context current for a scope. The driver is asked, not a thread-local copy: other code in the
+/// process (the CUDA runtime, libtorch) changes it too, and gets its own back at the end of the scope. A thread that
+/// had none keeps this one, so that its next call finds it.
 class Current {
  public:
   explicit Current(const CudaDevice& device) : driver_(device.driver()) {
@@ -87,7 +87,9 @@ class Current {
       driver_.fail(driver_.context_set_current.symbol, r, device.identify());
   }
   /// For destructors, which may run after the driver has shut down: their calls fail then, and nothing is left to free.
-  Current(const CudaDevice& device, std::nothrow_t) noexcept : driver_(device.driver()) { (void)enter(device.context()); }
+  Current(const CudaDevice& device, std::nothrow_t) noexcept : driver_(device.driver()) {
+    (void)enter(device.context());
+  }
   ~Current() {
     if (previous_) driver_.context_set_current(previous_);
   }

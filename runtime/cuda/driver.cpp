@@ -14,8 +14,7 @@ namespace {
 template <class... Params>
 void resolve(void* library, const std::string& path, Entry<Params...>& entry) {
   entry.function = reinterpret_cast<Result (*)(Params...)>(::dlsym(library, entry.symbol));
-  if (!entry.function)
-    throw DeviceError(fmt::format("CUDA driver too old: {} has no {}", path, entry.symbol));
+  if (!entry.function) throw DeviceError(fmt::format("CUDA driver too old: {} has no {}", path, entry.symbol));
 }
 
 }  // namespace
@@ -27,8 +26,10 @@ std::shared_ptr<const Driver> Driver::open(const std::string& library) {
   const std::shared_ptr<Driver> driver(new Driver);
 #define KILN_CU(member, symbol, ...) resolve(handle, library, driver->member);
 #include "runtime/cuda/driver.def"
-  driver->call(driver->init, [&] { return "initialising " + library; }, 0u);
-  driver->call(driver->driver_version, [&] { return "asking the version of " + library; }, &driver->version_);
+  driver->call(
+      driver->init, [&] { return "initialising " + library; }, 0u);
+  driver->call(
+      driver->driver_version, [&] { return "asking the version of " + library; }, &driver->version_);
   if (driver->version_ < kOldestVersion)
     throw DeviceError(fmt::format("CUDA driver too old: it runs CUDA {}.{}, Kiln needs {}.0", driver->version_ / 1000,
                                   driver->version_ % 1000 / 10, kOldestVersion / 1000));

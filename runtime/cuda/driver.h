@@ -1,5 +1,5 @@
-// The CUDA driver without a toolkit: own declarations of the few functions, structures and constants in use, and the table
-// of their addresses in libcuda.so.1. tests/runtime/cuda_abi_test.cpp compares all of it with <cuda.h>.
+// The CUDA driver without a toolkit: own declarations of the few functions, structures and constants in use, and the
+// table of their addresses in libcuda.so.1. tests/runtime/cuda_abi_test.cpp compares all of it with <cuda.h>.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -88,14 +88,14 @@ struct Entry {
 /// The driver's functions, loaded and initialised (cuInit).
 class Driver {
  public:
-  /// Opens `library`, resolves every row of driver.def and initialises it. Throws DeviceError that says what is missing:
-  /// the library, a function, a newer version, or what cuInit reports.
+  /// Opens `library`, resolves every row of driver.def and initialises it. Throws DeviceError that says what is
+  /// missing: the library, a function, a newer version, or what cuInit reports.
   static std::shared_ptr<const Driver> open(const std::string& library);
   /// libcuda.so.1, opened once per process; throws the same error at every call where that failed.
   static std::shared_ptr<const Driver> process();
 
-  /// Calls `entry`. Throws DeviceError "<symbol>: <code name> (<code>, <text>): <what()>" when it fails; `what` names the
-  /// object of the call and is only asked then.
+  /// Calls `entry`. Throws DeviceError "<symbol>: <code name> (<code>, <text>): <what()>" when it fails; `what` names
+  /// the object of the call and is only asked then.
   template <class... Params, class What, class... Args>
   void call(const Entry<Params...>& entry, What&& what, Args&&... args) const {
     const Result r = entry(std::forward<Args>(args)...);

@@ -20,8 +20,8 @@ class LaunchLog {
     e.yz.store(dims.grid[1] | static_cast<std::uint64_t>(dims.grid[2]) << 32, std::memory_order_relaxed);
     e.what.store(what, std::memory_order_relaxed);
   }
-  /// "; launched last: relu, grid [1024, 1, 1]; add, …", newest first; only those on `stream` unless `all`. Empty if there
-  /// were none.
+  /// "; launched last: relu, grid [1024, 1, 1]; add, …", newest first; only those on `stream` unless `all`. Empty if
+  /// there were none.
   std::string recent(const void* stream, bool all) const;
 
   std::uint64_t total() const { return total_.load(std::memory_order_relaxed) - base_.load(std::memory_order_relaxed); }

@@ -8,8 +8,8 @@
 namespace kiln::rt {
 namespace {
 
-/// Lets this thread make calls that a capture on another thread or library would forbid, such as cuMemAlloc; they are safe
-/// because they do not touch the captured stream.
+/// Lets this thread make calls that a capture on another thread or library would forbid, such as cuMemAlloc; they are
+/// safe because they do not touch the captured stream.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const cu::Driver& driver) : driver_(driver) { driver_.exchange_capture_mode(&mode_); }
@@ -59,8 +59,8 @@ cu::Result CudaMemory::try_allocate(DevicePtr& ptr, std::size_t bytes, StreamImp
 
 DevicePtr CudaMemory::allocate(std::size_t bytes, StreamImpl* ordered) {
   if (ordered && ordered->capturing())
-    throw UserError(fmt::format("buffer of {} bytes on a stream of {} that is being captured; allocate it before", bytes,
-                                device_.identify()));
+    throw UserError(fmt::format("buffer of {} bytes on a stream of {} that is being captured; allocate it before",
+                                bytes, device_.identify()));
   const Current current(device_);
   const RelaxedCapture relaxed(device_.driver());
   free_deferred();
@@ -83,10 +83,8 @@ DevicePtr CudaMemory::allocate(std::size_t bytes, StreamImpl* ordered) {
 void CudaMemory::free_now(DevicePtr ptr, StreamImpl* ordered) const noexcept {
   const cu::Driver& driver = device_.driver();
   const RelaxedCapture relaxed(driver);
-  if (ordered && pool_)
-    driver.mem_free_async(ptr, handle(ordered));
-  else
-    driver.mem_free(ptr);
+  if (ordered && pool_) driver.mem_free_async(ptr, handle(ordered));
+  else driver.mem_free(ptr);
 }
 
 bool CudaMemory::must_wait(StreamImpl* ordered) const noexcept {
@@ -128,12 +126,14 @@ void CudaMemory::blocking(const char* what, std::size_t bytes, Copy&& copy) {
 
 void CudaMemory::upload(DevicePtr dst, const void* src, std::size_t bytes) {
   const cu::Driver& driver = device_.driver();
-  blocking("upload", bytes, [&](auto& object) { driver.call(driver.copy_to_device, object, dst, src, bytes, transfers_); });
+  blocking("upload", bytes,
+           [&](auto& object) { driver.call(driver.copy_to_device, object, dst, src, bytes, transfers_); });
 }
 
 void CudaMemory::download(void* dst, DevicePtr src, std::size_t bytes) {
   const cu::Driver& driver = device_.driver();
-  blocking("download", bytes, [&](auto& object) { driver.call(driver.copy_to_host, object, dst, src, bytes, transfers_); });
+  blocking("download", bytes,
+           [&](auto& object) { driver.call(driver.copy_to_host, object, dst, src, bytes, transfers_); });
 }
 
 void CudaMemory::fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) {
@@ -151,8 +151,9 @@ std::optional<PointerInfo> CudaMemory::pointer_info(DevicePtr ptr) const {
   int which[] = {cu::kPointerMemoryType, cu::kPointerIsManaged, cu::kPointerOrdinal, cu::kPointerRangeStart,
                  cu::kPointerRangeBytes};
   void* where[] = {&type, &managed, &ordinal, &base, &bytes};
-  driver.call(driver.pointer_attributes, [&] { return fmt::format("address {:#x} on {}", ptr, device_.identify()); }, 5u,
-              which, where, ptr);
+  driver.call(
+      driver.pointer_attributes, [&] { return fmt::format("address {:#x} on {}", ptr, device_.identify()); }, 5u, which,
+      where, ptr);
   if (type == 0) {  // not the driver's: the answers are zero
     if (pageable_ && ptr != 0) return PointerInfo{device_.ordinal(), 0, 0, {}};
     return std::nullopt;

@@ -7,9 +7,9 @@
 
 namespace kiln::rt {
 
-/// Stream-ordered memory comes from a pool of Kiln's own, which keeps what is freed until an allocation fails. Nothing is
-/// freed during a capture (the driver would make it part of the graph, or spoil the capture): such memory waits for the
-/// next allocation or synchronisation after it.
+/// Stream-ordered memory comes from a pool of Kiln's own, which keeps what is freed until an allocation fails. Nothing
+/// is freed during a capture (the driver would make it part of the graph, or spoil the capture): such memory waits for
+/// the next allocation or synchronisation after it.
 class CudaMemory {
  public:
   explicit CudaMemory(CudaDevice& device);
@@ -34,14 +34,15 @@ class CudaMemory {
   cu::Result try_allocate(DevicePtr& ptr, std::size_t bytes, StreamImpl* ordered) const;
   bool must_wait(StreamImpl* ordered) const noexcept;
   void free_now(DevicePtr ptr, StreamImpl* ordered) const noexcept;
-  template <class Copy> void blocking(const char* what, std::size_t bytes, Copy&& copy);
+  template <class Copy>
+  void blocking(const char* what, std::size_t bytes, Copy&& copy);
 
   CudaDevice& device_;
-  cu::MemPool pool_ = nullptr;       // null where the device has no pools: ordered memory is immediate then
-  cu::Stream transfers_ = nullptr;   // of copies; non-blocking, so that the legacy stream is never touched
-  bool pageable_ = false;            // the GPU reads ordinary host memory
+  cu::MemPool pool_ = nullptr;      // null where the device has no pools: ordered memory is immediate then
+  cu::Stream transfers_ = nullptr;  // of copies; non-blocking, so that the legacy stream is never touched
+  bool pageable_ = false;           // the GPU reads ordinary host memory
   std::mutex mutex_;
-  std::vector<Deferred> deferred_;   // under mutex_
+  std::vector<Deferred> deferred_;  // under mutex_
 };
 
 }  // namespace kiln::rt

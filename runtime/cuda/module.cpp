@@ -47,8 +47,8 @@ std::optional<std::string> assemble(const cu::Driver& driver, const std::string&
   void* data = nullptr;
   std::size_t bytes = 0;
   // The terminating zero is part of the input.
-  cu::Result r = driver.link_add_data(link, cu::kJitInputPtx, const_cast<char*>(ptx.c_str()), ptx.size() + 1, name.c_str(),
-                                      0u, nullptr, nullptr);
+  cu::Result r = driver.link_add_data(link, cu::kJitInputPtx, const_cast<char*>(ptx.c_str()), ptx.size() + 1,
+                                      name.c_str(), 0u, nullptr, nullptr);
   if (r == cu::kSuccess) r = driver.link_complete(link, &data, &bytes);
   std::optional<std::string> cubin;
   if (r == cu::kSuccess) cubin.emplace(static_cast<const char*>(data), bytes);  // the link owns `data`
@@ -97,8 +97,8 @@ bool CudaKernel::load_machine_code(const std::string& cubin) {
     cubin_ = cubin;
     return true;
   }
-  say(LogLevel::Info, fmt::format("{}: machine code refused, using its PTX: {}: {}", identify(), driver.module_load.symbol,
-                                  driver.describe(r)));
+  say(LogLevel::Info, fmt::format("{}: machine code refused, using its PTX: {}: {}", identify(),
+                                  driver.module_load.symbol, driver.describe(r)));
   return false;
 }
 
@@ -112,8 +112,8 @@ void CudaKernel::load_ptx() {
                                           direct_log.values.data());
   if (r != cu::kSuccess) driver.fail(driver.module_load.symbol, r, identify() + direct_log.text());
   say_once(LogLevel::Info, "no machine code on " + device_->identify(),
-           fmt::format("{}: the driver's linker refused PTX that the loader takes; machine code is not cached{}", identify(),
-                       log.text()));
+           fmt::format("{}: the driver's linker refused PTX that the loader takes; machine code is not cached{}",
+                       identify(), log.text()));
 }
 
 void CudaKernel::configure() {
@@ -168,8 +168,10 @@ void CudaKernel::ask_residency() {
 cu::LaunchConfig CudaKernel::config(const LaunchDims& dims, cu::Stream stream) const {
   const LaunchRecipe& r = image_.recipe();
   // The driver only reads the attributes.
-  return {dims.grid[0], dims.grid[1], dims.grid[2], r.block[0], r.block[1], r.block[2], r.smem_bytes, stream,
-          const_cast<cu::LaunchAttribute*>(attributes_.data()), attribute_count_};
+  return {dims.grid[0],    dims.grid[1], dims.grid[2],
+          r.block[0],      r.block[1],   r.block[2],
+          r.smem_bytes,    stream,       const_cast<cu::LaunchAttribute*>(attributes_.data()),
+          attribute_count_};
 }
 
 void CudaKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
@@ -192,9 +194,9 @@ void CudaKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* 
 void CudaKernel::fail_launch(cu::Result r, const char* symbol, const LaunchDims& dims, cu::Stream stream) const {
   const LaunchRecipe& c = image_.recipe();
   device_->driver().fail(symbol, r,
-                         fmt::format("{}, grid [{}, {}, {}], block [{}, {}, {}], {} bytes of shared memory{}", identify(),
-                                     dims.grid[0], dims.grid[1], dims.grid[2], c.block[0], c.block[1], c.block[2],
-                                     c.smem_bytes, device_->log().recent(stream, false)));
+                         fmt::format("{}, grid [{}, {}, {}], block [{}, {}, {}], {} bytes of shared memory{}",
+                                     identify(), dims.grid[0], dims.grid[1], dims.grid[2], c.block[0], c.block[1],
+                                     c.block[2], c.smem_bytes, device_->log().recent(stream, false)));
 }
 
 }  // namespace kiln::rt

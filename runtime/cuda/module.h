@@ -10,8 +10,8 @@ namespace kiln::rt {
 
 class CudaKernel final : public LoadedKernel {
  public:
-  /// Machine code first, if the image has some for exactly this device; else the PTX, through the driver's linker so that
-  /// the machine code can be kept. Throws DeviceError with the assembler's log.
+  /// Machine code first, if the image has some for exactly this device; else the PTX, through the driver's linker so
+  /// that the machine code can be kept. Throws DeviceError with the assembler's log.
   CudaKernel(std::shared_ptr<CudaDevice> device, KernelImage image);
   ~CudaKernel() override;
 
@@ -33,10 +33,10 @@ class CudaKernel final : public LoadedKernel {
   cu::Module module_ = nullptr;
   cu::Function function_ = nullptr;
   std::string cubin_;
-  const char* name_;                        // of the image, for the launch log: lives as long as the process
+  const char* name_;  // of the image, for the launch log: lives as long as the process
   std::uint32_t resident_clusters_ = 1;
   std::array<cu::LaunchAttribute, 2> attributes_{};
-  unsigned attribute_count_ = 0;            // 0: the plain launch call does
+  unsigned attribute_count_ = 0;  // 0: the plain launch call does
 };
 
 }  // namespace kiln::rt

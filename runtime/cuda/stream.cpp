@@ -17,7 +17,8 @@ std::shared_ptr<CudaStream> CudaStream::create(std::shared_ptr<CudaDevice> devic
   const Current current(*device);
   const cu::Driver& driver = device->driver();
   cu::Stream stream = nullptr;
-  driver.call(driver.stream_create, [&] { return device->identify(); }, &stream, cu::kStreamNonBlocking);
+  driver.call(
+      driver.stream_create, [&] { return device->identify(); }, &stream, cu::kStreamNonBlocking);
   return std::make_shared<CudaStream>(std::move(device), stream, true);
 }
 
@@ -26,7 +27,8 @@ std::shared_ptr<CudaStream> CudaStream::borrow(std::shared_ptr<CudaDevice> devic
     const Current current(*device);
     const cu::Driver& driver = device->driver();
     cu::Context owner = nullptr;
-    driver.call(driver.stream_context, [&] { return "a foreign stream on " + device->identify(); }, stream, &owner);
+    driver.call(
+        driver.stream_context, [&] { return "a foreign stream on " + device->identify(); }, stream, &owner);
     if (owner != device->context())
       throw UserError(fmt::format("the stream does not belong to the primary context of {}", device->identify()));
   }
@@ -49,7 +51,8 @@ void CudaStream::synchronize() {
   if (recording()) throw UserError(fmt::format("synchronize: the {} is being captured", identify()));
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
-  driver.call(driver.stream_synchronize, [&] { return identify() + device_->log().recent(handle_, false); }, handle_);
+  driver.call(
+      driver.stream_synchronize, [&] { return identify() + device_->log().recent(handle_, false); }, handle_);
 }
 
 bool CudaStream::capturing() const {
@@ -66,14 +69,16 @@ bool CudaStream::capturing() const {
 void CudaStream::begin_capture() {
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
-  driver.call(driver.stream_begin_capture, [&] { return identify(); }, handle_, cu::kCaptureThreadLocal);
+  driver.call(
+      driver.stream_begin_capture, [&] { return identify(); }, handle_, cu::kCaptureThreadLocal);
   recording_ = true;
   device_->capture_began();
 }
 
 /// Ends the driver's capture whatever it answers; null if it was invalidated.
 cu::Graph CudaStream::stop_recording() {
-  if (!recording_.exchange(false)) throw UserError(fmt::format("end of capture: the {} is not being captured", identify()));
+  if (!recording_.exchange(false))
+    throw UserError(fmt::format("end of capture: the {} is not being captured", identify()));
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
   cu::Graph graph = nullptr;
@@ -96,7 +101,8 @@ void CudaStream::abandon_capture() noexcept {
 CudaEvent::CudaEvent(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
-  driver.call(driver.event_create, [&] { return device_->identify(); }, &handle_, 0u);
+  driver.call(
+      driver.event_create, [&] { return device_->identify(); }, &handle_, 0u);
 }
 
 CudaEvent::~CudaEvent() {
@@ -108,13 +114,15 @@ void CudaEvent::record(StreamImpl& stream) {
   const cu::Driver& driver = device_->driver();
   CudaStream& s = stream_of(*device_, stream, "the event");
   const Current current(*device_);
-  driver.call(driver.event_record, [&] { return device_->identify(); }, handle_, s.handle());
+  driver.call(
+      driver.event_record, [&] { return device_->identify(); }, handle_, s.handle());
 }
 
 void CudaEvent::synchronize() {
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
-  driver.call(driver.event_synchronize, [&] { return device_->identify() + device_->log().recent(nullptr, true); }, handle_);
+  driver.call(
+      driver.event_synchronize, [&] { return device_->identify() + device_->log().recent(nullptr, true); }, handle_);
 }
 
 double CudaEvent::us_since(const EventImpl& begin) const {
@@ -123,7 +131,8 @@ double CudaEvent::us_since(const EventImpl& begin) const {
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
   float ms = 0;
-  driver.call(driver.event_elapsed, [&] { return "two events of " + device_->identify(); }, &ms, from->handle_, handle_);
+  driver.call(
+      driver.event_elapsed, [&] { return "two events of " + device_->identify(); }, &ms, from->handle_, handle_);
   return 1000.0 * static_cast<double>(ms);
 }
 
@@ -132,8 +141,9 @@ CudaGraph::CudaGraph(std::shared_ptr<CudaDevice> device, cu::Graph graph) : devi
   const cu::Driver& driver = device_->driver();
   try {
     kernels_ = count_kernels();
-    driver.call(driver.graph_instantiate, [&] { return fmt::format("graph of {} kernels, {}", kernels_, device_->identify()); },
-                &exec_, graph_, 0ull);
+    driver.call(
+        driver.graph_instantiate, [&] { return fmt::format("graph of {} kernels, {}", kernels_, device_->identify()); },
+        &exec_, graph_, 0ull);
   } catch (...) {
     driver.graph_destroy(graph_);
     throw;
@@ -165,9 +175,10 @@ void CudaGraph::replay(StreamImpl& stream) {
   CudaStream& s = stream_of(*device_, stream, "the graph");
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
-  driver.call(driver.graph_launch,
-              [&] { return fmt::format("{}, {}{}", name_, device_->identify(), device_->log().recent(s.handle(), false)); },
-              exec_, s.handle());
+  driver.call(
+      driver.graph_launch,
+      [&] { return fmt::format("{}, {}{}", name_, device_->identify(), device_->log().recent(s.handle(), false)); },
+      exec_, s.handle());
   if (!s.recording() && kernels_ > 0) device_->log().record(name_, LaunchDims{}, s.handle(), kernels_);
 }
 

@@ -24,7 +24,7 @@ struct Arg {
   std::uint32_t offset = 0; ///< byte offset in the parameter buffer, naturally aligned
   std::uint32_t size = 0;   ///< bytes in the parameter buffer
 
-  // Facts this specialisation relies on (IR.md §4). The launcher computes the facts of a call with facts_of(); an image
+  // Facts this specialisation relies on. The launcher computes the facts of a call with facts_of(); an image
   // is only launched with arguments that have at least these.
   std::uint32_t align = 1;  ///< Pointer: proven base alignment in bytes (16, or the element size); Scalar index: divisor (1 or 16)
   bool is_one = false;      ///< Scalar index: the value is 1 and is compiled in

@@ -4,7 +4,8 @@
 //   sections, each: u32 tag  u64 length  payload
 //
 // A record inside a section (argument, recipe) has its own length, so both sections and records grow at their end: an
-// older reader skips what it does not know, a newer one keeps the default of what is missing. Dtypes are stored by name.
+// older reader skips what it does not know, a newer one keeps the default of what is missing. Dtypes are stored by
+// name.
 #include "runtime/image/kernel_image.h"
 
 #include <fmt/format.h>
@@ -27,10 +28,8 @@ enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipe
 class Writer {
  public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  void put(T v) {
-    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
-  }
+  requires std::is_trivially_copyable_v<T>
+  void put(T v) { out_.append(reinterpret_cast<const char*>(&v), sizeof v); }
   void put(const std::string& s) {
     put<std::uint64_t>(s.size());
     out_ += s;
@@ -61,8 +60,7 @@ class Reader {
   Reader(std::string_view bytes, const std::string& origin) : in_(bytes), origin_(origin) {}
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  T get(const char* what) {
+  requires std::is_trivially_copyable_v<T> T get(const char* what) {
     T v;
     std::memcpy(&v, take(sizeof v, what).data(), sizeof v);
     return v;

@@ -1,5 +1,5 @@
 // KernelImage: everything needed to launch one compiled kernel, with no compiler present. A launch *recipe*, because
-// grid, tensor maps and hidden parameters are completed at launch (IR.md §6).
+// grid, tensor maps and hidden parameters are completed at launch.
 //
 // File format .kimg: magic "KIMG", format version, then length-prefixed sections. Readers skip sections they do not know
 // and refuse a newer major version; the format is append-only.
@@ -26,7 +26,7 @@ enum class GridRule : std::uint8_t {
 /// is the programs along x, y, z as three i64. An image that needs one its device does not provide is refused at load.
 enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
 
-/// One launch configuration; the image lists candidates in order of preference (IR.md §2.8).
+/// One launch configuration; the image lists candidates in order of preference.
 struct LaunchRecipe {
   GridRule grid = GridRule::Identity;
   std::uint32_t programs_per_cta = 1;

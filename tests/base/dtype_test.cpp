@@ -20,11 +20,11 @@ TEST(DType, NameFindsItsDType) {
 }
 
 TEST(DType, BytesAreThoseOfTheHostType) {
-#define KILN_DTYPE(name, bits, kind, host)                       \
-  if constexpr (!std::is_same_v<host, IndexHost>) {              \
-    EXPECT_EQ(bytes(DType::name), int(sizeof(host))) << #name;   \
-    EXPECT_EQ(dtype_of<host>, DType::name);                      \
-    EXPECT_EQ(dtype_of<const host>, DType::name);                \
+#define KILN_DTYPE(name, bits, kind, host)                     \
+  if constexpr (!std::is_same_v<host, IndexHost>) {            \
+    EXPECT_EQ(bytes(DType::name), int(sizeof(host))) << #name; \
+    EXPECT_EQ(dtype_of<host>, DType::name);                    \
+    EXPECT_EQ(dtype_of<const host>, DType::name);              \
   }
 #include "runtime/base/dtype.def"
 }

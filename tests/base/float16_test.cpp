@@ -1,5 +1,6 @@
-// The four narrow formats against a reference that knows only their definition: a value is sign · fraction · 2^exponent,
-// and rounding takes the nearest of all finite values, ties to the even pattern. Decoding and round trips are exhaustive.
+// The four narrow formats against a reference that knows only their definition: a value is sign · fraction ·
+// 2^exponent, and rounding takes the nearest of all finite values, ties to the even pattern. Decoding and round trips
+// are exhaustive.
 #include "runtime/base/float16.h"
 
 #include <gtest/gtest.h>
@@ -53,14 +54,10 @@ double value(unsigned pattern) {
   const int m = static_cast<int>(pattern & ((1u << F::kMantissa) - 1)), top = (1 << F::kExponent) - 1;
   const int bias = top / 2;
   double v;
-  if (F::kInfinity && e == top)
-    v = m ? kNan : kInf;
-  else if (!F::kInfinity && e == top && m == (1 << F::kMantissa) - 1)
-    v = kNan;
-  else if (e == 0)
-    v = std::ldexp(m, 1 - bias - F::kMantissa);
-  else
-    v = std::ldexp(m + (1 << F::kMantissa), e - bias - F::kMantissa);
+  if (F::kInfinity && e == top) v = m ? kNan : kInf;
+  else if (!F::kInfinity && e == top && m == (1 << F::kMantissa) - 1) v = kNan;
+  else if (e == 0) v = std::ldexp(m, 1 - bias - F::kMantissa);
+  else v = std::ldexp(m + (1 << F::kMantissa), e - bias - F::kMantissa);
   return sign ? -v : v;
 }
 
@@ -79,7 +76,9 @@ typename F::T of_pattern(unsigned pattern) {
   return t;
 }
 
-bool same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)); }
+bool same(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+}
 
 template <class F>
 class Narrow : public ::testing::Test {};
@@ -135,7 +134,8 @@ TYPED_TEST(Narrow, AnyDoubleRoundsToTheNearestValue) {
     ASSERT_NE(above, all.end());
     auto nearest = above;
     if (above != all.begin()) {
-      const double up = *above - v, down = v - *(above - 1);  // neighbours are within a factor of two or denormal: exact
+      const double up = *above - v,
+                   down = v - *(above - 1);  // neighbours are within a factor of two or denormal: exact
       const bool odd = (above - all.begin()) & 1;
       if (down < up || (down == up && odd)) nearest = above - 1;
     }

@@ -1,5 +1,5 @@
-// Kiln's own declarations of the driver API against NVIDIA's header, wherever one is installed. Compiling this file is the
-// test: sizes, offsets, constants, and the parameters of every function in driver.def.
+// Kiln's own declarations of the driver API against NVIDIA's header, wherever one is installed. Compiling this file is
+// the test: sizes, offsets, constants, and the parameters of every function in driver.def.
 #include "runtime/cuda/driver.h"
 
 #ifdef KILN_HAVE_CUDA_H
@@ -16,7 +16,9 @@ namespace kiln::cu {
 namespace {
 
 template <class T>
-concept Complete = requires { sizeof(T); };
+concept Complete = requires {
+  sizeof(T);
+};
 
 /// True when a value of type A is passed as one of type B is. Behind pointers, what has a size must have the same one;
 /// handles are pointers to types without one.
@@ -27,31 +29,31 @@ constexpr bool same_abi() {
   } else if constexpr (std::is_pointer_v<A>) {
     using X = std::remove_pointer_t<A>;
     using Y = std::remove_pointer_t<B>;
-    if constexpr (std::is_void_v<X> || std::is_void_v<Y> || !Complete<X> || !Complete<Y>)
-      return true;
-    else
-      return same_abi<std::remove_cv_t<X>, std::remove_cv_t<Y>>();
+    if constexpr (std::is_void_v<X> || std::is_void_v<Y> || !Complete<X> || !Complete<Y>) return true;
+    else return same_abi<std::remove_cv_t<X>, std::remove_cv_t<Y>>();
   } else {
-    return sizeof(A) == sizeof(B) && alignof(A) == alignof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+    return sizeof(A) == sizeof(B) && alignof(A) == alignof(B) &&
+           std::is_floating_point_v<A> == std::is_floating_point_v<B>;
   }
 }
 
 template <class Ours, class Theirs>
 struct SameFunction : std::false_type {};
 template <class... A, class... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct SameFunction<Entry<A...>, CUresult(B...)> : std::bool_constant<(true && ... && same_abi<A, B>())> {};
+requires(sizeof...(A) == sizeof...(B)) struct SameFunction<Entry<A...>, CUresult(B...)>
+    : std::bool_constant<(true && ... && same_abi<A, B>())> {
+};
 
-// The token after decltype is expanded where cuda.h renames a function to a newer version; 12.8 did so for this one, with
-// the same parameters.
+// The token after decltype is expanded where cuda.h renames a function to a newer version; 12.8 did so for this one,
+// with the same parameters.
 #define KILN_CU(member, symbol, ...) \
   static_assert(SameFunction<decltype(Driver::member), decltype(::symbol)>::value, #symbol);
 #include "runtime/cuda/driver.def"
 
 static_assert(sizeof(CUdevice) == sizeof(DeviceId) && sizeof(CUdeviceptr) == sizeof(DevicePtr));
 
-#define KILN_SAME_FIELD(ours, field, theirs, their_field)                                          \
-  static_assert(offsetof(ours, field) == offsetof(theirs, their_field));                           \
+#define KILN_SAME_FIELD(ours, field, theirs, their_field)                \
+  static_assert(offsetof(ours, field) == offsetof(theirs, their_field)); \
   static_assert(sizeof(ours::field) == sizeof(theirs::their_field), #theirs "." #their_field)
 static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && alignof(LaunchConfig) == alignof(CUlaunchConfig));
 KILN_SAME_FIELD(LaunchConfig, grid_x, CUlaunchConfig, gridDimX);

@@ -36,7 +36,10 @@ KernelImage sample() {
   image.name = "add_relu";
   image.target = "sm_90a";
   image.ptx = ".version 8.0\n.target sm_90a\n";
-  image.cubin = std::string("\x7f" "ELF\0\1\2", 7);
+  image.cubin = std::string(
+      "\x7f"
+      "ELF\0\1\2",
+      7);
   image.signature.append(pointer(f32, Access::Read, "a", 16));
   image.signature.append(scalar(DType::i1, "flag"));
   image.signature.append(pointer(DType::bf16, Access::ReadWrite, "c", 2));
@@ -77,7 +80,8 @@ std::string error_of(const std::string& bytes) {
 std::string resealed(std::string bytes) {
   const std::uint64_t size = bytes.size();
   std::memcpy(bytes.data() + 8, &size, sizeof size);
-  const Hash128 head = hash128(std::string_view(bytes).substr(0, 16)), body = hash128(std::string_view(bytes).substr(32));
+  const Hash128 head = hash128(std::string_view(bytes).substr(0, 16)),
+                body = hash128(std::string_view(bytes).substr(32));
   const Hash128 sum{head.low ^ body.low, head.high + body.high};
   std::memcpy(bytes.data() + 16, &sum, sizeof sum);
   return bytes;
