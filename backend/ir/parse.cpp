@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -228,13 +229,22 @@ class Parser {
     }
     lex_.expect("->");
     const Shape shape = lex_.accept("scalar") ? Shape{} : extents(lex_.word("extents of the layout"));
+    for (std::int64_t extent : shape)
+      if (extent < 1 || !std::has_single_bit(std::uint64_t(extent)))
+        lex_.error(fmt::format("extent {} of a layout is no power of two", extent));
     LinearLayout l(shape);
     for (auto& [h, basis] : bits) {
-      if (basis.size() != shape.size())
-        lex_.error(fmt::format("basis of rank {} in a layout of rank {}", basis.size(), shape.size()));
+      check_basis(basis, shape);
       l.add_bit(h, std::move(basis));
     }
     layouts_.push_back(f_.intern(l));
+  }
+  void check_basis(const LinearLayout::Coord& basis, const Shape& shape) const {
+    if (basis.size() != shape.size())
+      lex_.error(fmt::format("basis of rank {} in a layout of rank {}", basis.size(), shape.size()));
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (basis[i] < 0 || basis[i] >= shape[i])
+        lex_.error(fmt::format("basis ({}) is outside of {}", fmt::join(basis, ","), fmt::join(shape, "x")));
   }
   LinearLayout::Coord coordinate() {
     LinearLayout::Coord c;

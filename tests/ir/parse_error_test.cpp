@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "backend/ir/text.h"
+#include "backend/ir/verify.h"
 #include "runtime/base/error.h"
+#include "tests/ir/op_samples.h"
 
 namespace kiln::ir::test {
 namespace {
@@ -41,6 +43,8 @@ const Broken kBroken[] = {
     {"LayoutDim", K "layout #0 = [thread=(1)] -> 4",
      "2: error: expected ']' or hardware dimension: one of register, lane, warp, block, offset, found 'thread'"},
     {"LayoutRank", K "layout #0 = [lane=(1,2)] -> 4", "2: error: basis of rank 2 in a layout of rank 1"},
+    {"LayoutBasis", K "layout #0 = [lane=(0,4)] -> 8x4", "2: error: basis (0,4) is outside of 8x4"},
+    {"LayoutPower", K "layout #0 = [] -> 6", "2: error: extent 6 of a layout is no power of two"},
     {"LayoutExtents", K "layout #0 = [] -> 4y", "2: error: expected extents like 8x128, found '4y'"},
     {"OpenBody", K "{\n", "3: error: expected instruction or '}', found end of text"},
     {"After", K "{\n}\nmore", "4: error: expected end of text after the kernel, found 'more'"},
@@ -71,6 +75,37 @@ const Broken kBroken[] = {
 #undef K
 INSTANTIATE_TEST_SUITE_P(Texts, ParseError, testing::ValuesIn(kBroken),
                          [](const auto& p) { return std::string(p.param.name); });
+
+TEST(ParseError, DamagedTextIsParsedOrRefusedNeverWorse) {
+  std::uint32_t x = 1;
+  const auto random = [&](std::size_t n) { return std::size_t((x = x * 1664525u + 1013904223u) >> 8) % n; };
+  const std::string junk = "%#0123456789x(){}<>:=,\"- \nindex";
+  int refused = 0, parsed = 0;
+  for (Op op : all_ops()) {
+    const std::string whole = print(sample(op));
+    for (int i = 0; i < 400; ++i) {
+      std::string text = whole;
+      for (std::size_t edits = 1 + random(3); edits > 0; --edits) {
+        const std::size_t at = random(text.size());
+        switch (random(3)) {
+          case 0: text.erase(at, 1 + random(6)); break;
+          case 1: text[at] = junk[random(junk.size())]; break;
+          default: text.insert(at, 1, junk[random(junk.size())]);
+        }
+        if (text.empty()) text = " ";
+      }
+      try {
+        const Function f = parse(text);
+        format(f, verify(f));
+        ++parsed;
+      } catch (const UserError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(parsed, 1000);
+}
 
 TEST(ParseError, CanBeFollowedByAGoodParse) {
   EXPECT_THROW(parse("kernel"), UserError);
