@@ -11,7 +11,7 @@ namespace kiln::test {
 namespace {
 
 Kernel cast_kernel(DType from, DType to, bool saturate) {
-  return {std::string("cast_") + name(from) + "_" + name(to),
+  return {std::string("cast_") + name(from) + "_" + name(to) + (saturate ? "_saturate" : ""),
           {from},
           to,
           [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.cast(x[0], to, saturate, {}); }};

@@ -51,8 +51,9 @@ bool takes(TypeRule rule, DType d) {
 
 Kernel kernel_of(const Row& row, DType d, bool fast) {
   DType out = row.rule == TypeRule::Cmp ? DType::i1 : d;
-  return {std::string(ir::mnemonic(row.op)) + "_" + name(d), std::vector<DType>(static_cast<std::size_t>(row.arity), d),
-          out, [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.elementwise(row.op, x, {}, fast); }};
+  return {std::string(ir::mnemonic(row.op)) + "_" + name(d) + (fast ? "_fast" : ""),
+          std::vector<DType>(static_cast<std::size_t>(row.arity), d), out,
+          [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.elementwise(row.op, x, {}, fast); }};
 }
 
 void expect_near(Machine& machine, const Kernel& kernel, Op op, bool fast, const Columns& columns) {
@@ -113,6 +114,7 @@ TEST(ElementwiseCases, HoldOnEveryMachine) {
       {Op::Add, DType::i8, {0x7f, 1}, 0x80},
       {Op::Shr, DType::i8, {0x80, 100}, 0xff},
       {Op::Shl, DType::u16, {1, 16}, 0},
+      {Op::Shl, DType::i64, {1, 0x100000000}, 0},
       {Op::Max, DType::f16, {0x7e00, 0x3c00}, 0x7e00},
       {Op::Max, DType::f16, {0x3c00, 0x7e00}, 0x7e00},
       {Op::Max, DType::f32, {0x80000000, 0}, 0},

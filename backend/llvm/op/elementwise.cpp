@@ -99,13 +99,14 @@ Value* Element::min_max(Intrinsic::ID of_float, Intrinsic::ID of_signed, Intrins
   return call(is_float() ? of_float : is_signed() ? of_signed : of_unsigned, {a, b});
 }
 
-/// A count outside [0, bits) is, as an unsigned number, at least bits.
+/// A count outside [0, bits) is, as an unsigned number, at least bits. LLVM folds a select on that comparison into
+/// PTX's clamping shift; that looks at 32 bits of the count, so a 64-bit one is bounded in a way that is not folded.
 Value* Element::shift(ir::Op op) {
   Value *x = v_[0], *n = v_[1];
   int bits = static_cast<int>(type()->getIntegerBitWidth());
   if (op == ir::Op::Shr && is_signed()) return b_.CreateAShr(x, call(Intrinsic::umin, {n, integer(bits - 1)}));
   Value* inside = b_.CreateICmpULT(n, integer(bits));
-  Value* safe = b_.CreateSelect(inside, n, zero());
+  Value* safe = bits == 64 ? call(Intrinsic::umin, {n, integer(63)}) : b_.CreateSelect(inside, n, zero());
   Value* shifted = op == ir::Op::Shl ? b_.CreateShl(x, safe) : b_.CreateLShr(x, safe);
   return b_.CreateSelect(inside, shifted, zero());
 }

@@ -103,7 +103,7 @@ void emit_Cast(Emitter& e, const ir::Inst& inst) {
   const DType from = e.type(x).dtype, to = e.type(result).dtype;
   const Geometry& g = e.geometry_of(result);
   const bool saturate = inst.flag(ir::AttrKey::saturate);
-  if (from == to) return e.set(result, e.get(x));
+  if (from == to && !(saturate && is_float(to))) return e.set(result, e.get(x));  // saturate clamps infinity
   if (to == DType::index && !is_float(from)) return e.set(result, index_of_integers(e.b, g, e.get(x), from));
   if (from == DType::index && is_int(to)) {
     const TileValue& index = e.get(x);
