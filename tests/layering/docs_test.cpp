@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "runtime/base/env.h"
 #include "tests/support/build_tree.h"
@@ -44,6 +46,45 @@ TEST(EnvironmentPage, HasOneRowForEachVariable) {
   std::size_t rows = 0;
   for (auto at = page.find("\n| `KILN_"); at != page.npos; at = page.find("\n| `KILN_", at + 1)) ++rows;
   EXPECT_EQ(rows, variables) << "docs/env.md has a row for a variable that env.def does not declare";
+}
+
+// Lines without indentation and blank lines; a line "```" is kept.
+std::vector<std::string> stripped_lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (const auto at = line.find_first_not_of(' '); at != line.npos) out.push_back(line.substr(at));
+  return out;
+}
+
+// The ```cpp blocks of a page.
+std::vector<std::vector<std::string>> cpp_blocks(const std::string& page) {
+  std::vector<std::vector<std::string>> blocks;
+  bool inside = false;
+  for (const std::string& line : stripped_lines(page)) {
+    if (line == "```cpp") {
+      inside = true;
+      blocks.emplace_back();
+    } else if (line == "```") {
+      inside = false;
+    } else if (inside) {
+      blocks.back().push_back(line);
+    }
+  }
+  return blocks;
+}
+
+TEST(LanguagePage, ShowsOnlyCodeThatTheTestsCompile) {
+  const auto root = source_dir();
+  if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
+  const auto blocks = cpp_blocks(read_page(*root / "docs" / "language.md"));
+  const auto code = stripped_lines(read_page(*root / "tests" / "docs" / "language_test.cpp"));
+  ASSERT_GT(blocks.size(), 5u);
+  for (const auto& block : blocks) {
+    EXPECT_NE(std::search(code.begin(), code.end(), block.begin(), block.end()), code.end())
+        << "not in tests/docs/language_test.cpp:\n"
+        << testing::PrintToString(block);
+  }
 }
 
 }  // namespace

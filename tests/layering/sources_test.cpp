@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 
 #include "tests/layering/source_tree.h"
 #include "tests/support/build_tree.h"
@@ -19,6 +21,18 @@ class Sources : public testing::Test {
   }
   std::vector<SourceFile> sources_;
 };
+
+TEST_F(Sources, EveryFolderOfTestsIsBuilt) {
+  const std::filesystem::path tests = *source_dir() / "tests";
+  std::ifstream in(tests / "CMakeLists.txt");
+  const std::string list{std::istreambuf_iterator<char>(in), {}};
+  for (const auto& entry : std::filesystem::directory_iterator(tests)) {
+    const std::string folder = entry.path().filename().string();
+    const bool listed = list.find("add_subdirectory(" + folder + ")") != list.npos;
+    EXPECT_TRUE(listed || !std::filesystem::exists(entry.path() / "CMakeLists.txt"))
+        << "tests/CMakeLists.txt does not add " << folder;
+  }
+}
 
 TEST_F(Sources, HeadersOpenWithTheirPurposeAndAGuard) {
   for (const SourceFile& s : sources_)

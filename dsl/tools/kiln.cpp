@@ -1,0 +1,26 @@
+// The program build/bin/kiln: everything the start script does not do itself.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "dsl/tools/verbs.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Kiln: tile kernels in C++");
+  app.name("kiln");
+  app.require_subcommand(1);
+  int status = 0;
+  kiln::tools::add_bench(app, status);
+  kiln::tools::add_devices(app, status);
+  kiln::tools::add_env(app, status);
+  kiln::tools::add_version(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kiln: %s\n", e.what());
+    return 1;
+  }
+  return status;
+}

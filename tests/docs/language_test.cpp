@@ -1,0 +1,118 @@
+// The C++ blocks of docs/language.md, compiled and run. tests/layering compares the two, line by line.
+#include <gtest/gtest.h>
+#include <kiln/kiln.h>
+
+#include <cmath>
+
+namespace kiln::test {
+namespace {
+
+// The page's own line breaks:
+// clang-format off
+
+constinit auto add_relu = kernel("add_relu", [](In<float> a, In<float> b, Out<float> c, Int n, Const<int> BLOCK) {
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+  store(c + i, relu(load(a + i, mask) + load(b + i, mask)), mask);
+}).names("a b c n BLOCK");
+
+auto scaled(float factor) {
+  return kernel("scaled", [factor](In<float> x, Out<float> y, Int n, Const<int> BLOCK) {
+    Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+    store(y + i, load(x + i, mask) * factor, mask);
+  });
+}
+
+template <class T>
+constinit auto halve = kernel("halve", [](In<T> x, Out<T> y, Int n, Const<int> BLOCK) {
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+  store(y + i, (load(x + i, mask).template cast<float>() / 2).template cast<T>(), mask);
+});
+
+// y[r, c] = gelu(x[r, c] + bias[c]) * scale[r]
+constinit auto bias_gelu = kernel("bias_gelu", [](In<bf16> x, In<float> bias, In<float> scale, Out<bf16> y, Int rows, Int cols,
+                                                  Const<int> BM, Const<int> BN) {
+  Tile r = expand(program_id(1) * BM + arange(BM), 1);  // [BM, 1]
+  Tile c = program_id(0) * BN + arange(BN);             // [BN]
+  Tile at = r * cols + c, inside = r < rows && c < cols;
+  Tile v = load(x + at, inside) + load(bias + c, c < cols);
+  store(y + at, (gelu(v) * load(scale + r, r < rows)).cast<bf16>(), inside);
+});
+
+constinit auto transpose = kernel("transpose", [](View<const float, 2> x, View<float, 2> y, Const<int> B) {
+  Scalar r = program_id(0) * B, c = program_id(1) * B;
+  y.store({r, c}, x.trans().load({r, c}, {B, B}));
+});
+
+struct Blocks {
+  int size = 1024;
+  bool negate = false;
+};
+constinit auto copy = kernel("copy", [](In<float> x, Out<float> y, Int n, Tune<Blocks> t) {
+  Tile i = program_id(0) * t.size + arange(t.size), mask = i < n;
+  Tile v = load(x + i, mask);
+  if (t.negate) v = -v;  // a C++ value: decided while tracing
+  store(y + i, v, mask);
+});
+
+// clang-format on
+
+class LanguagePage : public testing::Test {
+ protected:
+  template <class T>
+  Buffer<T> buffer(std::vector<T> values) {
+    Buffer<T> b(device, values.size());
+    b.upload(values);
+    return b;
+  }
+  Device device = Device::simulator();
+  Stream stream{device};
+};
+
+TEST_F(LanguagePage, AddRelu) {
+  const int n = 3;
+  auto a = buffer<float>({1, -2, 3}), b = buffer<float>({1, 1, -4}), c = buffer<float>({9, 9, 9});
+  add_relu.launch(stream, cdiv(n, 1024), a, b, c, n, 1024);
+  EXPECT_EQ(c.to_vector(), (std::vector<float>{2, 0, 0}));
+}
+
+TEST_F(LanguagePage, FactoryAndTemplate) {
+  auto x = buffer<float>({1, 2}), y = buffer<float>({0, 0});
+  const auto triple = scaled(3), negated = scaled(-1);
+  triple.launch(stream, 1, x, y, 2, 64);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{3, 6}));
+  negated.launch(stream, 1, x, y, 2, 64);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{-1, -2}));
+  auto h = buffer<f16>({f16(3.0f)}), half = buffer<f16>({f16(0.0f)});
+  halve<f16>.launch(stream, 1, h, half, 1, 64);
+  EXPECT_EQ(static_cast<float>(half.to_vector()[0]), 1.5f);
+}
+
+TEST_F(LanguagePage, BroadcastsRowsAndColumns) {
+  const int rows = 3, cols = 5;
+  auto x = buffer<bf16>(std::vector<bf16>(15, bf16(0.5f))), y = buffer<bf16>(std::vector<bf16>(15, bf16(9.0f)));
+  auto bias = buffer<float>({0, 1, 2, 3, 4}), scale = buffer<float>({1, 2, 3});
+  bias_gelu.launch(stream, {1, 1}, x, bias, scale, y, rows, cols, 16, 16);
+  const auto got = y.to_vector();
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) {
+      const double v = 0.5 + c, want = v / 2 * (1 + std::erf(v / std::sqrt(2.0))) * (r + 1);
+      EXPECT_NEAR(static_cast<float>(got[static_cast<std::size_t>(r * cols + c)]), want, want / 128) << r << " " << c;
+    }
+}
+
+TEST_F(LanguagePage, TransposesAView) {
+  const int rows = 2, cols = 3;
+  auto x = buffer<float>({1, 2, 3, 4, 5, 6}), y = buffer<float>({0, 0, 0, 0, 0, 0});
+  transpose.launch(stream, {cdiv(cols, 16), cdiv(rows, 16)}, {x, {rows, cols}}, {y, {cols, rows}}, 16);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST_F(LanguagePage, TunesByName) {
+  const int n = 2;
+  auto x = buffer<float>({1, 2}), y = buffer<float>({0, 0});
+  copy.with({.num_warps = 8}).launch(stream, cdiv(n, 512), x, y, n, {.size = 512, .negate = true});
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{-1, -2}));
+}
+
+}  // namespace
+}  // namespace kiln::test
