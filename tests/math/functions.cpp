@@ -136,7 +136,7 @@ Worst sweep(const MathFunction& f, std::uint64_t stride, double bias, std::uint3
     f.run(a, x, y, n);
     for (int i = 0; i < n; ++i) {
       double e = error_of(f, x[i], y[i]);
-      if (e > worst.error) worst = {e, x[i]};
+      if (e > worst.error) worst = {e, x[i], false};
     }
     n = 0;
   };
@@ -149,6 +149,7 @@ Worst sweep(const MathFunction& f, std::uint64_t stride, double bias, std::uint3
   for (std::uint64_t b = first; b < (std::uint64_t{1} << 32); b += stride)
     put(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
   flush();
+  worst.approximated = a.approximated;
   return worst;
 }
 

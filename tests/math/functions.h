@@ -39,6 +39,7 @@ double error_of(const MathFunction& f, float x, float got);
 struct Worst {
   double error = 0;
   float at = 0;
+  bool approximated = false;  ///< whether the hardware model matters
 };
 /// Largest error over every stride-th float, from `first`, and over special values.
 Worst sweep(const MathFunction& f, std::uint64_t stride, double bias, std::uint32_t first = 0);

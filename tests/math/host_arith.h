@@ -15,6 +15,7 @@ struct HostArith {
   using L = std::int64_t;
   using B = bool;
   double bias = 0;
+  bool approximated = false;  ///< an approximation was used
 
   F add(F a, F b) { return a + b; }
   F sub(F a, F b) { return a - b; }
@@ -81,10 +82,17 @@ struct HostArith {
 
  private:
   static F flush(F x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.f, x) : x; }
-  F absolute(double v, double e) { return v == 0 ? static_cast<F>(v) : static_cast<F>(v + bias * e); }
-  F relative(double v, double e) { return static_cast<F>(v * (1 + bias * e)); }
+  F absolute(double v, double e) {
+    approximated = true;
+    return v == 0 ? static_cast<F>(v) : static_cast<F>(v + bias * e);
+  }
+  F relative(double v, double e) {
+    approximated = true;
+    return static_cast<F>(v * (1 + bias * e));
+  }
   /// v rounded and moved by bias·n of its neighbours; zero, infinity, NaN and one stay, and nothing moves past zero.
   F ulps(double v, int n) {
+    approximated = true;
     F r = static_cast<F>(v);
     if (r == 0 || r == 1 || !std::isfinite(r)) return r;
     I magnitude = bits(r) & 0x7fffffff;

@@ -16,9 +16,10 @@ namespace m = cg::math;
 
 void expect_bounds(const std::vector<MathFunction>& rows, std::uint64_t stride) {
   for (const MathFunction& f : rows)
-    for (double bias : {-1.0, 0.0, 1.0}) {
+    for (double bias : {0.0, -1.0, 1.0}) {
       Worst w = sweep(f, stride, bias);
       EXPECT_LE(w.error, f.bound) << f.name << " at " << w.at << ", bias " << bias;
+      if (!w.approximated) break;
     }
 }
 
