@@ -37,10 +37,10 @@ class Builder {
   /// The literal of v if it is a constant (or a splat of one).
   std::optional<Literal> literal(Value v) const;
   /// Appends any op of at most one result after type inference, or gives what fold() knows it to be; the makers above
-  /// are written with it. `result`: its type where operands do not imply it (shape of splat, dtype of cast). Invalid for
-  /// an op without results.
+  /// are written with it. `result`: its type where operands do not imply it (shape of splat, dtype of cast). The value
+  /// is invalid for an op without results.
   Value make(Op, std::vector<Value> operands, std::vector<Attr> attrs, SourceLoc, std::optional<Type> result = {});
-  /// Appends any op after type inference, unfolded; regions are added by the caller. `stated`: the result types of an if.
+  /// Appends any op after type inference, unfolded; regions are added by the caller. `stated`: result types of an if.
   InstId append(Op, std::vector<Value> operands, std::vector<Type> stated, std::vector<Attr> attrs, SourceLoc);
 
  private:

@@ -63,7 +63,7 @@ class Printer {
     for (Value v : inst.results) s += (s.empty() ? "" : ", ") + value(v);
     if (!s.empty()) s += " = ";
     s += mnemonic(inst.op);
-    for (const Attr& a : inst.attrs) s += fmt::format(" {}={}", name(a.key), attr(a));
+    for (const Attr& a : inst.attrs) s.append(" ").append(name(a.key)).append("=").append(attr(a));
     for (std::size_t i = 0; i < inst.operands.size(); ++i) s += (i ? ", " : " ") + value(inst.operands[i]);
     for (std::size_t i = 0; i < inst.results.size(); ++i) s += (i ? ", " : " : ") + type(f_.type(inst.results[i]));
     return s + loc(inst.loc);
@@ -74,7 +74,7 @@ class Printer {
   void number(Value v) {
     value_[v.id] = next_value_++;
     const LayoutId id = f_.type(v).layout;
-    if (id == kNoLayout || layout_[id] != kNone) return;
+    if (id >= layout_.size() || layout_[id] != kNone) return;  // none, or broken IR that names one that is not there
     layout_[id] = std::uint32_t(layout_order_.size());
     layout_order_.push_back(id);
   }
@@ -119,12 +119,14 @@ class Printer {
   /// A value that is defined nowhere in the function (broken IR) prints as %?id.
   std::string value(Value v) const {
     if (v.id >= value_.size() || value_[v.id] == kNone) return fmt::format("%?{}", v.id);
-    return fmt::format("%{}", value_[v.id]);
+    return "%" + std::to_string(value_[v.id]);
   }
 
-  std::string type(Type t) const {
-    if (t.layout != kNoLayout) t.layout = layout_[t.layout];
-    return t.str();
+  std::string type(const Type& t) const {
+    if (t.layout == kNoLayout) return t.str();
+    Type renumbered = t;
+    if (t.layout < layout_.size()) renumbered.layout = layout_[t.layout];
+    return renumbered.str();
   }
 
   std::string loc(SourceLoc at) const {

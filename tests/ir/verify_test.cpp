@@ -286,6 +286,7 @@ TEST(Verify, LayoutIsInTheTable) {
   t.layout = 9;
   f.set_type({0}, t);
   EXPECT_THAT(messages(f), ElementsAre("layouts: tile<64xindex, #9> names a layout that the function does not have"));
+  EXPECT_THAT(format(f, verify(f)), HasSubstr("%0 = arange start=0 end=64 : tile<64xindex, #9>"));
 }
 
 TEST(Verify, LayoutCoversThePaddedExtents) {

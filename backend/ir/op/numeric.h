@@ -24,12 +24,15 @@ struct HostOf<IndexHost> {
   using type = std::int64_t;
 };
 
+template <class T>
+using Host = typename HostOf<T>::type;
+
 /// Calls f(std::type_identity<T>) with the C++ type of `d`.
 template <class F>
 decltype(auto) dispatch(DType d, F&& f) {
   switch (d) {
 // clang-format off
-#define KILN_DTYPE(name, bits, kind, host) case DType::name: return f(std::type_identity<typename HostOf<host>::type>{});
+#define KILN_DTYPE(name, bits, kind, host) case DType::name: return f(std::type_identity<Host<host>>{});
 #include "runtime/base/dtype.def"
     // clang-format on
   }
