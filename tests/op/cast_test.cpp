@@ -5,17 +5,11 @@
 #include <cmath>
 
 #include "tests/op/check.h"
+#include "tests/op/op_table.h"
 #include "tests/op/values.h"
 
 namespace kiln::test {
 namespace {
-
-Kernel cast_kernel(DType from, DType to, bool saturate) {
-  return {std::string("cast_") + name(from) + "_" + name(to) + (saturate ? "_saturate" : ""),
-          {from},
-          to,
-          [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.cast(x[0], to, saturate, {}); }};
-}
 
 class Cast : public testing::TestWithParam<std::size_t> {};
 

@@ -7,54 +7,13 @@
 #include "backend/ir/op.h"
 #include "tests/op/accuracy.h"
 #include "tests/op/check.h"
-#include "tests/op/machine.h"
+#include "tests/op/op_table.h"
 #include "tests/op/values.h"
 
 namespace kiln::test {
 namespace {
 
 using ir::Op;
-using ir::TypeRule;
-
-struct Row {
-  Op op;
-  TypeRule rule;
-  int arity;
-  bool exact;
-};
-
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = [] {
-    std::vector<Row> v;
-    for (int i = 0; i < ir::kOpCount; ++i) {
-      const ir::OpInfo& info = ir::info(static_cast<Op>(i));
-      if (info.elementwise) v.push_back({info.op, info.rule, info.arity, info.accuracy.bound == ir::Bound::Exact});
-    }
-    return v;
-  }();
-  return all;
-}
-
-bool takes(TypeRule rule, DType d) {
-  bool real = is_float(d) && bits(d) > 8;
-  switch (rule) {
-    case TypeRule::None: return false;
-    case TypeRule::Num: return is_int(d) || real;
-    case TypeRule::Float: return real;
-    case TypeRule::Math: return real && d != DType::f64;
-    case TypeRule::Int: return is_int(d);
-    case TypeRule::Bits: return is_int(d) || d == DType::i1;
-    case TypeRule::Cmp: return is_int(d) || real || d == DType::i1;
-  }
-  return false;
-}
-
-Kernel kernel_of(const Row& row, DType d, bool fast) {
-  DType out = row.rule == TypeRule::Cmp ? DType::i1 : d;
-  return {std::string(ir::mnemonic(row.op)) + "_" + name(d) + (fast ? "_fast" : ""),
-          std::vector<DType>(static_cast<std::size_t>(row.arity), d), out,
-          [=](ir::Builder& b, const std::vector<ir::Value>& x) { return b.elementwise(row.op, x, {}, fast); }};
-}
 
 void expect_near(Machine& machine, const Kernel& kernel, Op op, bool fast, const Columns& columns) {
   std::vector<std::uint64_t> got = machine.run(kernel, columns);
@@ -81,7 +40,7 @@ TEST_P(Elementwise, IsAsTheTableSaysOnEveryMachine) {
     Columns columns = sweep_tuples(d, row.arity, 3000);
     for (bool fast : {false, true}) {
       if (fast && row.exact) continue;
-      Kernel kernel = kernel_of(row, d, fast);
+      Kernel kernel = elementwise_kernel(row, d, fast);
       if (row.exact) {
         expect_as_interpreted(kernel, columns);
       } else {
@@ -130,7 +89,7 @@ TEST(ElementwiseCases, HoldOnEveryMachine) {
     Row row{c.op, ir::info(c.op).rule, static_cast<int>(c.operands.size()), true};
     Columns columns;
     for (std::uint64_t v : c.operands) columns.push_back({v});
-    Kernel kernel = kernel_of(row, c.d, false);
+    Kernel kernel = elementwise_kernel(row, c.d, false);
     expect_equal(interpreter_machine(), kernel, columns, {c.want});
     for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, columns, {c.want});
   }
