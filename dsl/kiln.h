@@ -1,5 +1,6 @@
 // Everything a kernel author and the program that launches kernels include.
 #pragma once
+#include "dsl/jit.h"
 #include "dsl/lang/kernel.h"
 #include "dsl/lang/math.h"
 #include "dsl/lang/ops.h"

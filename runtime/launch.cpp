@@ -82,8 +82,9 @@ class Checker {
   }
 
   [[noreturn]] void fail(std::size_t i, const std::string& why) const {
-    throw UserError(at_,
-                    fmt::format("{}: argument {} ({}): {}", image_.name, i + 1, image_.signature.args[i].name, why));
+    const std::string& given = image_.signature.args[i].name;
+    const std::string argument = given.empty() ? fmt::format("argument {}", i + 1) : given;
+    throw UserError(at_, fmt::format("{}: {}: {}", image_.name, argument, why));
   }
   [[noreturn]] void fail_count() const {
     throw UserError(

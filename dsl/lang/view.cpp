@@ -37,7 +37,9 @@ ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* strid
       for (int k = d + 1; k < rank; ++k) v = t.emit(l, [&](ir::Builder& b) { return b.expand_dims(v, k - d, l); });
       return Tile(Made{v.id});
     };
-    const Tile in = along(op(ir::Op::And, Tile(binary(ir::Op::Ge, Operand(i, l), zero, l)), op(ir::Op::Lt, i, size[d])));
+    const Tile not_before(binary(ir::Op::Ge, Operand(i, l), zero, l));
+    const Tile not_beyond = op(ir::Op::Lt, i, size[d]);
+    const Tile in = along(op(ir::Op::And, not_before, not_beyond));
     const Tile off = along(op(ir::Op::Mul, i, stride[d]));
     offset = d ? op(ir::Op::Add, offset, off) : off;
     inside = d ? op(ir::Op::And, inside, in) : in;

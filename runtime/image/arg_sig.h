@@ -20,7 +20,7 @@ struct Arg {
   ArgKind kind = ArgKind::Scalar;
   DType dtype = DType::i32;
   Access access = Access::Read;
-  std::string name;         ///< for messages: "n", or "argument 3 (Int)" where the user gave no names
+  std::string name;         ///< for messages: "argument 3 (n)", or "argument 3 (Int)" where the user gave no names
   std::uint32_t offset = 0; ///< byte offset in the parameter buffer, naturally aligned
   std::uint32_t size = 0;   ///< bytes in the parameter buffer
 

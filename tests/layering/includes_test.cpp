@@ -44,8 +44,8 @@ const std::vector<Layer>& layers() {
       {"dsl/tools/",
        {"runtime/", "runtime/base/", "backend/target", "backend/options.h", "backend/compile.h", "bench/", "dsl/"}},
       {"dsl/",
-       {"runtime/", "runtime/base/", "runtime/image/", "backend/ir/", "backend/compile.h", "backend/options.h",
-        "backend/target", "dsl/lang/"}},
+       {"runtime/", "runtime/base/", "runtime/image/", "runtime/sim/heap.h", "backend/ir/", "backend/compile.h",
+        "backend/options.h", "backend/target", "dsl/lang/"}},
   };
   return table;
 }

@@ -57,17 +57,17 @@ inline KernelImage add_image(const std::string& name = "add") {
   image.name = name;
   image.target = "sm_90a";
   image.ptx = ".visible .entry " + name + "()";
-  for (const char* pointer : {"a", "c"}) {
+  for (const char* pointer : {"argument 1 (a)", "argument 2 (c)"}) {
     Arg p;
     p.kind = ArgKind::Pointer;
     p.dtype = DType::f32;
-    p.access = *pointer == 'c' ? Access::Write : Access::Read;
+    p.access = image.signature.args.empty() ? Access::Read : Access::Write;
     p.name = pointer;
     image.signature.append(p);
   }
   Arg n;
   n.dtype = DType::index;
-  n.name = "n";
+  n.name = "argument 3 (n)";
   image.signature.append(n);
   image.candidates.emplace_back();
   image.candidates[0].block = {128, 1, 1};

@@ -1,0 +1,239 @@
+// From a launch to code, and the memo that makes the second launch cheap.
+//
+//   key    words of the ArgPack (Const and Tune values, facts of the arguments), device, options
+//   hit    one pass over an append-only list of specialisations, without a lock or an allocation
+//   miss   trace (twice, compared) → disk cache by IR text, target, options and compiler version → compile → load → publish
+//
+// Threads that miss on one key compile once: the first leaves a flight, the others wait for it. A kernel may be launched
+// while another one is traced, or compiled on another thread, so nothing is locked while tracing or compiling.
+#include "dsl/jit.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "backend/compile.h"
+#include "backend/ir/text.h"
+#include "dsl/interpreter.h"
+#include "dsl/lang/kernel.h"
+#include "runtime/base/env.h"
+#include "runtime/cache.h"
+#include "runtime/device_impl.h"
+
+namespace kiln::detail {
+namespace {
+
+/// What a specialisation is for. `words` borrows from an ArgPack, or from the specialisation itself.
+struct Key {
+  const rt::DeviceImpl* device;
+  const CompileOptions& options;
+  const std::uint64_t* words;
+  std::size_t size;
+  bool operator==(const Key& o) const {
+    return device == o.device && size == o.size && std::memcmp(words, o.words, size * sizeof *words) == 0 && options == o.options;
+  }
+};
+
+struct Specialisation {
+  Device device;                     // keeps the address in the key from being reused
+  CompileOptions options;
+  std::vector<std::uint64_t> words;
+  std::shared_ptr<const ir::Function> function;
+  std::shared_ptr<rt::LoadedKernel> kernel;
+  std::atomic<std::uint64_t> launches{0};
+  Specialisation* older = nullptr;
+  Key key() const { return {&device.impl(), options, words.data(), words.size()}; }
+};
+
+class JitMemo final : public Memo {
+ public:
+  ~JitMemo() override {
+    for (Specialisation* s = newest_.load(); s;) delete std::exchange(s, s->older);
+  }
+
+  Specialisation* find(const Key& key) const {
+    for (Specialisation* s = newest_.load(std::memory_order_acquire); s; s = s->older)
+      if (s->key() == key) return s;
+    return nullptr;
+  }
+
+  /// The specialisation of `key`, made by this thread or by the one that came first.
+  template <class Make>
+  Specialisation& find_or_make(const Key& key, const KernelCore& core, SourceLoc at, Make&& make) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (Specialisation* s = find(key)) return *s;
+      const Flight* f = flight_of(key);
+      if (!f) break;
+      if (f->thread == std::this_thread::get_id())
+        throw UserError(at, fmt::format("kernel '{}' launches itself while it is traced", core.name()));
+      landed_.wait(lock);
+    }
+    const Landing landing(*this, lock, key);
+    lock.unlock();
+    std::unique_ptr<Specialisation> fresh = make();
+    lock.lock();
+    fresh->older = newest_.load(std::memory_order_relaxed);
+    newest_.store(fresh.get(), std::memory_order_release);
+    return *fresh.release();
+  }
+
+  std::uint64_t size() const {
+    std::uint64_t n = 0;
+    for (Specialisation* s = newest_.load(std::memory_order_acquire); s; s = s->older) ++n;
+    return n;
+  }
+
+ private:
+  struct Flight {
+    const Key* key;                  // of the thread that compiles
+    std::thread::id thread;
+  };
+  const Flight* flight_of(const Key& key) const {
+    for (const Flight& f : flights_)
+      if (*f.key == key) return &f;
+    return nullptr;
+  }
+  /// Enters a flight; removes it and wakes the waiting threads, however making the specialisation ends.
+  struct Landing {
+    JitMemo& memo;
+    std::unique_lock<std::mutex>& lock;
+    const Key& key;
+    Landing(JitMemo& m, std::unique_lock<std::mutex>& l, const Key& k) : memo(m), lock(l), key(k) {
+      memo.flights_.push_back({&key, std::this_thread::get_id()});
+    }
+    ~Landing() {
+      if (!lock.owns_lock()) lock.lock();
+      std::erase_if(memo.flights_, [&](const Flight& f) { return f.key == &key; });
+      memo.landed_.notify_all();
+    }
+  };
+
+  std::atomic<Specialisation*> newest_{nullptr};
+  std::mutex mutex_;                 // of flights_ and of publishing; never held while tracing or compiling
+  std::condition_variable landed_;
+  std::vector<Flight> flights_;
+};
+
+JitMemo& memo_of(const KernelCore& core) {
+  return static_cast<JitMemo&>(core.memo([]() -> Memo* { return new JitMemo; }));
+}
+
+Target target_of(const Device& device) {
+  Target t = target_named(device.target(), device.ptx_version());
+  t.sms = device.sm_count();
+  t.max_shared_bytes = device.max_shared_bytes();
+  return t;
+}
+
+/// Everything that decides the code: equal texts may share an image.
+std::string disk_key(const ir::Function& f, const Target& t, const CompileOptions& o) {
+  return fmt::format("{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} strict={}\n{}\n",
+                     ir::print(f, {.locations = false}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
+                     o.cluster, o.max_registers, o.line_info, o.strict, compiler_version());
+}
+
+/// Somebody wants to see or to change what the compiler does: cached images would hide it.
+bool watching_the_compiler() {
+  return !env::KILN_DUMP().empty() || !env::KILN_STOP_AFTER().empty() || !env::KILN_OVERRIDE().empty() || env::KILN_TIME();
+}
+
+/// An image of the disk cache may come from a kernel with other parameter names at another place.
+void adopt(rt::KernelImage& image, const ir::Function& f) {
+  image.definition = f.loc;
+  for (std::size_t i = 0; i < image.signature.args.size() && i < f.params.size(); ++i) image.signature.args[i].name = f.params[i].name;
+}
+
+struct Compiled {
+  rt::KernelImage image;
+  std::string key;
+  bool cached = false;
+};
+
+Compiled compile_or_find(const ir::Function& f, const Device& device, const CompileOptions& options, const rt::DiskCache& cache) {
+  const Target target = target_of(device);
+  Compiled c;
+  c.key = disk_key(f, target, options);
+  if (auto hit = cache.find(c.key)) {
+    c.image = std::move(*hit);
+    c.cached = true;
+  } else {
+    c.image = compile(f, target, options);
+  }
+  adopt(c.image, f);
+  return c;
+}
+
+rt::DiskCache cache_to_use() { return watching_the_compiler() ? rt::DiskCache({}, 0) : rt::DiskCache::from_env(); }
+
+std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const Device& device, const CompileOptions& options) {
+  const rt::DiskCache cache = cache_to_use();
+  Compiled c = compile_or_find(f, device, options, cache);
+  std::shared_ptr<rt::LoadedKernel> kernel = device.load(c.image);
+  const std::string cubin = kernel->cubin();
+  if (!c.cached || (c.image.cubin.empty() && !cubin.empty())) {
+    c.image.cubin = cubin;
+    cache.store(c.key, c.image);
+  }
+  return kernel;
+}
+
+std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device& device, const rt::ArgPack& pack,
+                                           const CompileOptions& options, Body body) {
+  std::shared_ptr<const ir::Function> f = core.trace(pack, body);
+  std::shared_ptr<rt::LoadedKernel> kernel =
+      device.kind() == DeviceKind::Interpreter ? interpreted_kernel(f) : compile_and_load(*f, device, options);
+  return std::make_unique<Specialisation>(device, options, std::vector(pack.key_words(), pack.key_words() + pack.key_size()), std::move(f),
+                                          std::move(kernel));
+}
+
+Specialisation& specialisation(const KernelCore& core, JitMemo& memo, const Device& device, SourceLoc at, const rt::ArgPack& pack,
+                               const CompileOptions& options, Body body) {
+  const Key key{&device.impl(), options, pack.key_words(), pack.key_size()};
+  return memo.find_or_make(key, core, at, [&] { return specialise(core, device, pack, options, body); });
+}
+
+/// C++ variables that a kernel reads are in no key: a changed one shows only in another trace.
+void check_unchanged(const KernelCore& core, const Specialisation& s, const rt::ArgPack& pack, Body body) {
+  const auto now = core.trace_once(pack, body);
+  if (ir::print(*now, {.locations = false}) != ir::print(*s.function, {.locations = false}))
+    throw_trace_difference(*s.function, *now, "traces differently than at its first launch: it reads a C++ variable that has changed; pass it as a Const or an Int parameter");
+}
+
+}  // namespace
+
+void KernelCore::launch(const OnStream& on, const Grid& grid, const rt::ArgPack& pack, const CompileOptions& options, Body body) const {
+  JitMemo& memo = memo_of(*this);
+  Specialisation* s = memo.find({&on.stream.impl().device(), options, pack.key_words(), pack.key_size()});
+  if (!s) {
+    if (grid.empty()) return;
+    if (on.stream.capturing())
+      throw UserError(on.at, fmt::format("kernel '{}' is not loaded for these arguments, and the stream is being captured: call preload() "
+                                         "with the device and the same arguments before the capture", name_));
+    s = &specialisation(*this, memo, on.stream.device(), on.at, pack, options, body);
+  }
+  const std::uint64_t n = s->launches.fetch_add(1, std::memory_order_relaxed) + 1;
+  if ((n > 1 && (n & (n - 1)) == 0) || env::KILN_RETRACE()) check_unchanged(*this, *s, pack, body);
+  rt::launch(*s->kernel, on.stream, grid, pack, on.at);
+}
+
+void KernelCore::preload(const OnDevice& on, const rt::ArgPack& pack, const CompileOptions& options, Body body) const {
+  (void)specialisation(*this, memo_of(*this), on.device, on.at, pack, options, body);
+}
+
+rt::KernelImage KernelCore::image(const OnDevice& on, const rt::ArgPack& pack, const CompileOptions& options, Body body) const {
+  if (on.device.kind() == DeviceKind::Interpreter)
+    throw UserError(on.at, fmt::format("kernel '{}': the interpreter compiles nothing and has no image", name_));
+  return compile_or_find(*trace(pack, body), on.device, options, cache_to_use()).image;
+}
+
+std::uint64_t KernelCore::specialisations() const {
+  Memo* m = memo_if_any();
+  return m ? static_cast<JitMemo*>(m)->size() : 0;
+}
+
+}  // namespace kiln::detail
