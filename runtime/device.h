@@ -172,7 +172,8 @@ class Buffer {
   Buffer(const Device& device, std::size_t n) : raw_(device, n, sizeof(T)), n_(n) {}
   /// Stream-ordered: usable on `stream` at once, elsewhere after synchronisation.
   Buffer(const Stream& stream, std::size_t n) : raw_(stream, n, sizeof(T)), n_(n) {}
-  /// Memory of somebody else, `n` elements at `ptr` on `device`; not freed here.
+  /// Memory of somebody else, `n` elements at `ptr` on `device`; not freed here. A launch trusts it: the
+  /// address is not looked up.
   static Buffer foreign(const Device& device, DevicePtr ptr, std::size_t n) {
     Buffer b;
     b.raw_ = detail::RawBuffer(device, ptr, n, sizeof(T));

@@ -72,8 +72,9 @@ class Checker {
   void look_up(std::size_t i, const ArgPack::Packed& got) const {
     const std::optional<PointerInfo> info = device_.pointer_info(got.value);
     if (!info)
-      fail(i, fmt::format("address {:#x} is not memory of {} (a host address, or freed)", got.value,
-                          device_text(device_)));
+      fail(i, fmt::format("address {:#x} is not memory of {} (host memory or freed; wrap what the device reaches all "
+                          "the same in Buffer::foreign)",
+                          got.value, device_text(device_)));
     if (info->ordinal != device_.ordinal()) fail_foreign(i, fmt::format("{} (cuda:{})", info->owner, info->ordinal));
     if (info->base == 0 || got.bytes == 0) return;
     const std::uint64_t left = info->bytes - (got.value - info->base);

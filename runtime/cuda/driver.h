@@ -57,8 +57,8 @@ struct MemPoolProps {
 // Results that Kiln tells apart.
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kCaptureImplicit = 906;
 // Device attributes.
-inline constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kPageableMemoryAccess = 88,
-                     kMaxSharedBytesOptin = 97, kMemoryPoolsSupported = 115;
+inline constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kMaxSharedBytesOptin = 97,
+                     kMemoryPoolsSupported = 115;
 // Function attributes.
 inline constexpr int kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4, kMaxDynamicSharedBytes = 8,
                      kNonPortableCluster = 14;

@@ -31,7 +31,6 @@ CudaMemory::CudaMemory(CudaDevice& device) : device_(device) {
   const cu::Driver& driver = device.driver();
   const auto what = [&] { return device.identify(); };
   driver.call(driver.stream_create, what, &transfers_, cu::kStreamNonBlocking);
-  pageable_ = device.attribute(cu::kPageableMemoryAccess) != 0;
   if (device.attribute(cu::kMemoryPoolsSupported) == 0) return;
   cu::MemPoolProps props{};
   props.allocation_type = cu::kAllocationPinned;
@@ -154,10 +153,7 @@ std::optional<PointerInfo> CudaMemory::pointer_info(DevicePtr ptr) const {
   driver.call(
       driver.pointer_attributes, [&] { return fmt::format("address {:#x} on {}", ptr, device_.identify()); }, 5u, which,
       where, ptr);
-  if (type == 0) {  // not the driver's: the answers are zero
-    if (pageable_ && ptr != 0) return PointerInfo{device_.ordinal(), 0, 0, {}};
-    return std::nullopt;
-  }
+  if (type == 0) return std::nullopt;  // not the driver's: the answers are zero
   // Pinned host memory and managed memory are reachable from every device.
   if (type == cu::kMemoryHost || managed) ordinal = device_.ordinal();
   PointerInfo info{ordinal, base, bytes, {}};

@@ -40,7 +40,6 @@ class CudaMemory {
   CudaDevice& device_;
   cu::MemPool pool_ = nullptr;      // null where the device has no pools: ordered memory is immediate then
   cu::Stream transfers_ = nullptr;  // of copies; non-blocking, so that the legacy stream is never touched
-  bool pageable_ = false;           // the GPU reads ordinary host memory
   std::mutex mutex_;
   std::vector<Deferred> deferred_;  // under mutex_
 };

@@ -224,15 +224,5 @@ TEST_F(OnFakeCuda, PointerInfoKnowsOwnExtentAndHostMemory) {
   EXPECT_FALSE(d0.impl().pointer_info(reinterpret_cast<DevicePtr>(&host)));
 }
 
-TEST_F(OnFakeCuda, DeviceThatReadsHostMemoryTakesHostAddresses) {
-  fake_->pageable = true;
-  const Device d = open();
-  int host = 0;
-  const auto info = d.impl().pointer_info(reinterpret_cast<DevicePtr>(&host));
-  ASSERT_TRUE(info);
-  EXPECT_EQ(info->base, 0u);
-  EXPECT_EQ(info->ordinal, 0);
-}
-
 }  // namespace
 }  // namespace kiln::rt

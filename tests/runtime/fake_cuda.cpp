@@ -229,7 +229,6 @@ Result cuDeviceGetAttribute(int* v, int which, DeviceId) {
     case kMultiprocessorCount: *v = 132; return kSuccess;
     case kComputeMajor: *v = control.major; return kSuccess;
     case kComputeMinor: *v = control.minor; return kSuccess;
-    case kPageableMemoryAccess: *v = control.pageable; return kSuccess;
     case kMaxSharedBytesOptin: *v = 232448; return kSuccess;
     case kMemoryPoolsSupported: *v = control.pools; return kSuccess;
     default: return kInvalidValue;

@@ -13,7 +13,6 @@ struct FakeCuda {
   int major = 9, minor = 0;
   std::size_t memory_bytes = 1 << 20;  ///< of each device; pools keep freed memory until they are trimmed
   bool pools = true;
-  bool pageable = false;
   bool linker_refuses = false;  ///< cuLink* fails for any PTX
   bool cubin_refused = false;   ///< cuModuleLoadDataEx takes PTX only
 
