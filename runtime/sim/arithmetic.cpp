@@ -8,12 +8,25 @@ bool is_int(const Form& f) { return is_integer(f.type()) || f.type() == Ty::u16x
 
 }  // namespace
 
-Handler make_add(Form& f) { return is_int(f) ? int_add(f) : float_add(f); }
-Handler make_sub(Form& f) { return is_int(f) ? int_sub(f) : float_sub(f); }
+Handler make_add(Form& f) {
+  if (f.types.size() == 2) return mixed_add(f);
+  f.same_type_operands(3);
+  return is_int(f) ? int_add(f) : float_add(f);
+}
+Handler make_sub(Form& f) {
+  if (f.types.size() == 2) return mixed_sub(f);
+  f.same_type_operands(3);
+  return is_int(f) ? int_sub(f) : float_sub(f);
+}
+Handler make_fma(Form& f) {
+  if (f.types.size() == 2) return mixed_fma(f);
+  f.same_type_operands(4);
+  return float_fma(f);
+}
 Handler make_mul(Form& f) { return is_int(f) ? int_mul(f) : float_mul(f); }
 Handler make_mad(Form& f) {
   if (is_int(f)) return int_mad(f);
-  for (std::size_t i = 0; i < 4; ++i) i == 0 ? f.dst(i, f.type()) : f.src(i, f.type());
+  f.same_type_operands(4);
   return float_fma(f);
 }
 Handler make_div(Form& f) { return is_int(f) ? int_div(f) : float_div(f); }

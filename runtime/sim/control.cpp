@@ -17,11 +17,39 @@ void Warp::resume_parked() {
     parked.pop_back();
     reconverge = p.reconverge;
     pc = p.pc;
-    active = p.mask & live;
+    active = p.mask & live & ~held_lanes;
     if (active) return;
   }
-  active = 0;
-  state = WarpState::Done;
+  reconverge = UINT32_MAX;
+  active = held_lanes ? held.front().mask : 0;
+  if (active == 0) {
+    state = WarpState::Done;
+    return;
+  }
+  pc = held.front().pc;
+  held_lanes &= ~active;
+  held.erase(held.begin());
+}
+
+bool Warp::gather(const Inst& in, std::uint32_t needed) {
+  const std::uint32_t here = pc - 1;
+  for (auto h = held.begin(); h != held.end();) {
+    if (h->pc != here) {
+      ++h;
+      continue;
+    }
+    active |= h->mask;
+    held_lanes &= ~h->mask;
+    h = held.erase(h);
+  }
+  mask = in.guard >= 0 ? active & (regs[in.guard] ^ in.guard_flip) : active;
+  const std::uint32_t missing = needed & live & ~active;
+  // Nobody is on the way here when all others wait elsewhere: the instruction reports it.
+  if (missing == 0 || (live & ~active & ~held_lanes) == 0) return true;
+  held.push_back({active, here});
+  held_lanes |= active;
+  resume_parked();
+  return false;
 }
 
 void Warp::exit_lanes(std::uint32_t lanes) {
@@ -135,13 +163,18 @@ template <class Each> void arrive(Warp& w, const Inst& in, bool wait, Each&& eac
   }
 }
 
-void barrier_sync(Warp& w, const Inst& in) { arrive(w, in, true, [](Warp&) {}); }
-void barrier_arrive(Warp& w, const Inst& in) { arrive(w, in, false, [](Warp&) {}); }
+void barrier_sync(Warp& w, const Inst& in) {
+  if (w.gather(in, w.live)) arrive(w, in, true, [](Warp&) {});
+}
+void barrier_arrive(Warp& w, const Inst& in) {
+  if (w.gather(in, w.live)) arrive(w, in, false, [](Warp&) {});
+}
 
 /// bar.red: ops = id, threads, result, source. The results of all are written when the barrier is full.
 enum : std::uint16_t { kRedPopc, kRedAnd, kRedOr };
 
 void barrier_red(Warp& w, const Inst& in) {
+  if (!w.gather(in, w.live)) return;
   const BarrierArgs a = barrier_args(w, in);
   Barrier& bar = w.block->barriers[a.id];
   bar.popc += static_cast<std::uint32_t>(std::popcount(w.pred(in.ops[3]) & w.mask));

@@ -99,6 +99,11 @@ void Form::src(std::size_t i, Ty t) {
   if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
   src(operand(i), t);
 }
+void Form::same_type_operands(std::size_t n) {
+  if (count() != n || types.size() != 1) fail(fmt::format("has {} operands and {} types, needs {} and 1", count(), types.size(), n));
+  dst(0, type());
+  for (std::size_t i = 1; i < n; ++i) src(i, type());
+}
 void Form::none() { decoder.add_reference(kNoRef); }
 void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
 void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry()); }

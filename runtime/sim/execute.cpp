@@ -190,6 +190,8 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
     w.reconverge = UINT32_MAX;
     w.state = WarpState::Ready;
     w.parked.clear();
+    w.held.clear();
+    w.held_lanes = 0;
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
 }

@@ -247,13 +247,35 @@ template <class T> void test_property(Warp& w, const Inst& in) {
 Handler float_add(Form& f) { return arithmetic<Add, 2>(f); }
 Handler float_sub(Form& f) { return arithmetic<Sub, 2>(f); }
 Handler float_mul(Form& f) {
-  f.dst(0, f.type());
-  f.src(1, f.type());
-  f.src(2, f.type());
+  f.same_type_operands(3);
   return arithmetic<Mul, 2>(f);
 }
 Handler float_fma(Form& f) { return arithmetic<Fma, 3>(f); }
-Handler make_fma(Form& f) { return arithmetic<Fma, 3>(f); }
+
+namespace {
+
+template <class Op, class T> Handler mixed_two() {
+  return imap2<float, T, float>([](const Inst& in, T a, float b) { return narrow<Op, float>(in, to_float(a), b); });
+}
+template <class T> Handler mixed_three() {
+  return imap3<float, T, T, float>([](const Inst& in, T a, T b, float c) { return narrow<Fma, float>(in, to_float(a), to_float(b), c); });
+}
+/// Operands d, narrow ones, and the last of f32; true if the types are such.
+bool mixed_operands(Form& f, std::size_t n) {
+  const Ty narrow_type = f.type(1);
+  if (f.type() != Ty::f32 || (narrow_type != Ty::f16 && narrow_type != Ty::bf16) || f.count() != n) return false;
+  f.float_modifiers();
+  f.dst(0, Ty::f32);
+  for (std::size_t i = 1; i + 1 < n; ++i) f.src(i, narrow_type);
+  f.src(n - 1, Ty::f32);
+  return true;
+}
+
+}  // namespace
+
+Handler mixed_add(Form& f) { return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Add, F16>() : mixed_two<Add, BF16>(); }
+Handler mixed_sub(Form& f) { return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Sub, F16>() : mixed_two<Sub, BF16>(); }
+Handler mixed_fma(Form& f) { return !mixed_operands(f, 4) ? nullptr : f.type(1) == Ty::f16 ? mixed_three<F16>() : mixed_three<BF16>(); }
 Handler float_div(Form& f) { return wide_arithmetic<Div, 2>(f); }
 Handler make_rcp(Form& f) { return wide_arithmetic<Rcp, 1>(f); }
 Handler make_sqrt(Form& f) { return wide_arithmetic<Sqrt, 1>(f); }

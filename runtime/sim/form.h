@@ -32,6 +32,8 @@ struct Form {
   void src(std::size_t i, Ty type);
   void dst(const ptx::Operand&, Ty type);
   void src(const ptx::Operand&, Ty type);
+  /// Destination and n − 1 sources of the first type, and no operand more.
+  void same_type_operands(std::size_t n);
   void none();                             ///< an absent operand
   void zero();                             ///< an operand of 32 zero bits
   void add_reference_of_carry();           ///< the warp's carry predicate

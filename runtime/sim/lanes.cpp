@@ -1,5 +1,5 @@
-// Operations between the lanes of a warp. All lanes the member mask names must be there: the warp has one pc, so a named
-// lane that is elsewhere would never arrive.
+// Operations between the lanes of a warp. They wait for all lanes the member mask names; a named lane that passes by the
+// instruction, or waits at another one, is reported.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,11 @@ using U64 = std::uint64_t;
 using I32 = std::int32_t;
 
 /// The lanes that take part: those executing, which must be named, and all named ones that still live must be executing.
+/// 0 if some are on their way: the instruction comes again.
 U32 members(Warp& w, const Inst& in, Ref mask) {
   const auto* named = w.in<U32>(mask);
   const U32 first = named[std::countr_zero(w.mask)];
+  if (!w.gather(in, first)) return 0;
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
     if (named[l] != first) fault(w, in, l, fmt::format("member mask 0x{:08x}, but another lane has 0x{:08x}", named[l], first));
@@ -26,14 +28,14 @@ U32 members(Warp& w, const Inst& in, Ref mask) {
   }
   if (const U32 missing = first & w.live & ~w.mask)
     fault(w, in, std::countr_zero(missing), fmt::format("member mask 0x{:08x} names lanes 0x{:08x} that have diverged", first, missing));
-  return first;
+  return w.mask;
 }
 
 enum class Shuffle : std::uint8_t { Up, Down, Bfly, Idx };
 
 /// ops: d, p or none, a, b, c, mask. c holds the clamp (bits 0–4) and the segment mask (bits 8–12).
 template <Shuffle kMode> void shfl(Warp& w, const Inst& in) {
-  members(w, in, in.ops[5]);
+  if (!members(w, in, in.ops[5])) return;
   const auto *a = w.in<U32>(in.ops[2]), *b = w.in<U32>(in.ops[3]), *c = w.in<U32>(in.ops[4]);
   U32 result[kLanes] = {}, valid = 0;
   each_lane(w.mask, [&](int l) {
@@ -59,7 +61,8 @@ enum class Vote : std::uint8_t { All, Any, Uni, Ballot };
 
 /// ops: d, p, mask
 template <Vote kMode> void vote(Warp& w, const Inst& in) {
-  const U32 m = members(w, in, in.ops[2]) & w.mask, yes = w.pred(in.ops[1]) & m;
+  const U32 m = members(w, in, in.ops[2]), yes = w.pred(in.ops[1]) & m;
+  if (!m) return;
   if constexpr (kMode == Vote::Ballot) {
     auto* d = w.out<U32>(in.ops[0]);
     each_lane(w.mask, [=](int l) { d[l] = yes; });
@@ -71,7 +74,8 @@ template <Vote kMode> void vote(Warp& w, const Inst& in) {
 
 /// ops: d, p or none, a, mask
 template <class T, bool kAll> void match(Warp& w, const Inst& in) {
-  const U32 m = members(w, in, in.ops[3]) & w.mask;
+  const U32 m = members(w, in, in.ops[3]);
+  if (!m) return;
   const auto* a = w.in<T>(in.ops[2]);
   U32 result[kLanes] = {};
   bool all = true;
@@ -87,7 +91,7 @@ template <class T, bool kAll> void match(Warp& w, const Inst& in) {
 /// ops: d, a, mask
 template <class T, class F> Handler redux(F) {
   return [](Warp& w, const Inst& in) {
-    members(w, in, in.ops[2]);
+    if (!members(w, in, in.ops[2])) return;
     const auto* a = w.in<U32>(in.ops[1]);
     T r = from_word<T>(a[std::countr_zero(w.mask)]);
     for (U32 m = w.mask & (w.mask - 1); m; m &= m - 1) r = F{}(r, from_word<T>(a[std::countr_zero(m)]));
@@ -106,7 +110,8 @@ void activemask(Warp& w, const Inst& in) {
 
 /// ops: d, p, mask. The lowest member is elected.
 void elect(Warp& w, const Inst& in) {
-  const U32 m = members(w, in, in.ops[2]) & w.mask, leader = m & (0 - m);
+  const U32 m = members(w, in, in.ops[2]), leader = m & (0 - m);
+  if (!m) return;
   auto* d = w.out<U32>(in.ops[0]);
   const auto number = static_cast<U32>(std::countr_zero(m));
   each_lane(w.mask, [=](int l) { d[l] = number; });

@@ -10,6 +10,8 @@ namespace kiln::rt::sim {
 Handler int_add(Form&), int_sub(Form&), int_mul(Form&), int_mad(Form&), int_div(Form&), int_abs(Form&), int_neg(Form&), int_min(Form&), int_max(Form&);
 Handler float_add(Form&), float_sub(Form&), float_mul(Form&), float_fma(Form&), float_div(Form&), float_abs(Form&), float_neg(Form&), float_min(Form&),
     float_max(Form&);
+/// f32 operations whose factors or first addend are f16 or bf16.
+Handler mixed_add(Form&), mixed_sub(Form&), mixed_fma(Form&);
 
 /// f(T{}) with the C++ integer of a 16-, 32- or 64-bit integer type; nullptr for other types.
 template <class F> Handler for_int(Ty t, F f) {

@@ -43,7 +43,8 @@ class Parser {
   bool accept(char c) { return peek().is(c) && (next(), true); }
   bool accept(std::string_view word) { return peek().is(word) && (next(), true); }
 
-  [[noreturn]] void fail(const std::string& what) const { throw DeviceError(fmt::format("ptx:{}: {}", peek().line, what)); }
+  [[noreturn]] void fail(const std::string& what) const { fail_at(peek().line, what); }
+  [[noreturn]] static void fail_at(std::uint32_t line, const std::string& what) { throw DeviceError(fmt::format("ptx:{}: {}", line, what)); }
   std::string shown() const { return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text); }
 
   void expect(char c) {
@@ -120,8 +121,8 @@ class Parser {
       while (accept(',')) ident("a target option");
       return;
     }
-    if (accept(".address_size")) {
-      if (const std::int64_t n = integer(); n != 64) fail(fmt::format(".address_size is {}, must be 64", n));
+    if (const std::uint32_t line = peek().line; accept(".address_size")) {
+      if (const std::int64_t n = integer(); n != 64) fail_at(line, fmt::format(".address_size is {}, must be 64", n));
       return;
     }
     if (directive()) return;
@@ -347,7 +348,7 @@ class Parser {
   }
 
   void label() {
-    const std::string_view name = next().text;
+    const auto [kind, name, line] = next();
     next();
     if (accept(".branchtargets")) {
       auto& table = f_->branch_tables[{scopes_.back().id, name}];
@@ -357,7 +358,7 @@ class Parser {
       return;
     }
     const auto [it, fresh] = f_->labels.insert({{scopes_.back().id, name}, static_cast<std::uint32_t>(f_->body.size())});
-    if (!fresh) fail(fmt::format("label {} is defined twice", name));
+    if (!fresh) fail_at(line, fmt::format("label {} is defined twice", name));
   }
 
   void registers() {

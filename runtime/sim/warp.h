@@ -35,6 +35,12 @@ struct Parked {
   std::uint32_t reconverge, mask, pc;
 };
 
+/// Lanes that reached an instruction which needs others of the warp too, and wait at it. They need not come back to the
+/// place where all paths of their branch meet, which may be the end of the kernel if one path returns early.
+struct Held {
+  std::uint32_t mask, pc;
+};
+
 enum class WarpState : std::uint8_t { Ready, AtBarrier, Done };
 
 struct Warp {
@@ -50,6 +56,8 @@ struct Warp {
   std::uint32_t barrier = 0;       ///< the barrier it waits at
   WarpState state = WarpState::Ready;
   std::vector<Parked> parked;
+  std::vector<Held> held;
+  std::uint32_t held_lanes = 0;    ///< union of the masks in held
   std::size_t allocation_hint = 0; ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
@@ -62,6 +70,9 @@ struct Warp {
   void branch(std::uint32_t taken, std::uint32_t target, std::uint32_t meet);
   /// Continues with lanes that wait, after the current ones arrived or exited.
   void resume_parked();
+  /// At an instruction for which `needed` lanes must be there: takes in those that wait at it. If some are still on their
+  /// way, puts the present ones aside, continues with the others and returns false; the instruction comes again.
+  bool gather(const Inst&, std::uint32_t needed);
 };
 
 struct Barrier {

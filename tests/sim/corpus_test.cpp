@@ -3,27 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <ostream>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/float16.h"
+#include "tests/sim/data_files.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& p) {
-  std::ifstream in(p, std::ios::binary);
-  if (!in) throw std::runtime_error("missing test data: " + p.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-fs::path corpus() { return fs::read_symlink("/proc/self/exe").parent_path() / "data" / "ptx-corpus"; }
 
 struct Case {
   std::string kernel, target;
@@ -58,8 +49,8 @@ class Corpus : public ::testing::TestWithParam<Case> {};
 TEST_P(Corpus, GivesTheBuffersOfTheGpu) {
   const auto& [kernel, target] = GetParam();
   if (kernel == "matmul_f16") GTEST_SKIP() << "mma.sync, ldmatrix and wgmma are not simulated yet";
-  const fs::path folder = corpus() / kernel;
-  const auto about = nlohmann::json::parse(read(folder / (target + ".json")));
+  const fs::path folder = data_folder() / "ptx-corpus" / kernel;
+  const auto about = nlohmann::json::parse(read_file(folder / (target + ".json")));
   const Device device = Device::simulator(target == "sm_90" ? "sm_90a" : target);
   std::map<std::string, Buffer<std::uint8_t>> buffers;
   Params params;
@@ -68,7 +59,7 @@ TEST_P(Corpus, GivesTheBuffersOfTheGpu) {
       params.add(a["value"].get<std::int32_t>());
       continue;
     }
-    const std::string name = a["name"], before = read(folder / (name + ".in"));
+    const std::string name = a["name"], before = read_file(folder / (name + ".in"));
     Buffer<std::uint8_t> b(device, before.size());
     b.upload({reinterpret_cast<const std::uint8_t*>(before.data()), before.size()});
     params.add(b);
@@ -79,10 +70,10 @@ TEST_P(Corpus, GivesTheBuffersOfTheGpu) {
   shape.grid = about["grid"].get<std::array<std::uint32_t, 3>>();
   shape.block = {about["threads"].get<std::uint32_t>(), 1, 1};
   shape.smem = about["shared"].get<std::uint32_t>();
-  run(device, read(folder / (target + ".ptx")), about["entry"], shape, params);
+  run(device, read_file(folder / (target + ".ptx")), about["entry"], shape, params);
   for (const auto& a : about["args"]) {
     if (a["kind"] != "buffer") continue;
-    const std::string name = a["name"], dtype = a["dtype"], want = read(folder / (name + ".out"));
+    const std::string name = a["name"], dtype = a["dtype"], want = read_file(folder / (name + ".out"));
     const std::vector<std::uint8_t> bytes = buffers.at(name).to_vector();
     const std::string got(bytes.begin(), bytes.end());
     if (dtype.starts_with("fp") || dtype.starts_with("bf")) expect_near(got, want, dtype, name);
