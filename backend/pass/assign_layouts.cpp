@@ -4,7 +4,8 @@
 //    contiguous runs fastest, and each thread owns the widest vector that all contiguous accesses of that shape allow, at
 //    most 16 bytes and no more than spreads the tile over all threads. Misaligned accesses thus get one element a thread,
 //    neighbours side by side: scalar, but coalesced.
-// 2. From each store backwards, every value gets the layout in which it is needed; what expand_dims or broadcast repeats is
+// 2. Tiles that control flow carries (region parameters, yields, results) have the layout of their shape.
+// 3. From each store and yield backwards, every value gets the layout in which it is needed; what expand_dims or broadcast repeats is
 //    needed in a layout without that axis (backend/ir/op/operand_layout.h). A pure value or load needed in a second layout
 //    is computed twice, side by side: a clone stands next to the original, so it reads the same memory.
 //
@@ -37,6 +38,8 @@ class Layouts {
     std::vector<InstId> order;
     walk(f_, [&](InstId i) { order.push_back(i); });
     for (InstId i : order)
+      if (!f_.inst(i).regions.empty()) carried(i);
+    for (InstId i : order)
       if (!removable(f_.inst(i).op)) root(i);
     for (InstId i : order)  // whatever no store needs
       for (Value v : std::vector<Value>(f_.inst(i).results))
@@ -44,7 +47,15 @@ class Layouts {
   }
 
  private:
-  /// The tile operands of an instruction with effects.
+  /// Results and region parameters of control flow.
+  void carried(InstId i) {
+    std::vector<Value> values = f_.inst(i).results;
+    for (RegionId r : f_.inst(i).regions) values.insert(values.end(), f_.region(r).params.begin(), f_.region(r).params.end());
+    for (Value v : values)
+      if (f_.type(v).tile) set_layout(v, for_shape(f_.type(v).shape));
+  }
+
+  /// The tile operands of an instruction with effects, or of control flow.
   void root(InstId i) {
     const std::vector<Value> operands = f_.inst(i).operands;
     for (std::size_t k = 0; k < operands.size(); ++k)
@@ -58,7 +69,6 @@ class Layouts {
   Value need(Value v, LayoutId l) {
     if (const LayoutId have = f_.type(v).layout; have != kNoLayout && have != l) return clone(v, l);
     if (f_.type(v).layout == l) return v;
-    KILN_CHECK(f_.def(v) != kNone, "a tile carried by control flow has no layout rule");
     lay(f_.def(v), l);
     return v;
   }
@@ -79,16 +89,19 @@ class Layouts {
 
   /// Gives the result of `i` layout `l`, and its operands what follows from that.
   void lay(InstId i, LayoutId l) {
-    const Value result = f_.inst(i).results[0];
-    Type type = f_.type(result);
-    type.layout = l;
-    f_.set_type(result, type);
+    set_layout(f_.inst(i).results[0], l);
     const std::vector<Value> operands = f_.inst(i).operands;
     for (std::size_t k = 0; k < operands.size(); ++k)
       if (f_.type(operands[k]).tile) {
         const LayoutId wanted = f_.intern(operand_layout(f_, f_.inst(i), k, f_.layout(l)));
         f_.set_operand(i, k, need(operands[k], wanted));
       }
+  }
+
+  void set_layout(Value v, LayoutId l) {
+    Type type = f_.type(v);
+    type.layout = l;
+    f_.set_type(v, type);
   }
 
   // --- the choice for one shape ---------------------------------------------------------------------------------------

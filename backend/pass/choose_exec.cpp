@@ -88,11 +88,9 @@ void check_warps(const Function& f, int warps) {
     throw UserError(f.loc, fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
 }
 
-void check_cluster(const Function& f, int cluster, const Target& target) {
-  if (cluster == 1) return;
-  if (!target.has_cluster()) throw UserError(f.loc, fmt::format("{}: cluster of {} needs sm_90 or later, target is {}", f.name, cluster, target.arch));
-  if (cluster < 1 || cluster > 8 || !std::has_single_bit(unsigned(cluster)))
-    throw UserError(f.loc, fmt::format("{}: cluster is {}, must be 1, 2, 4 or 8", f.name, cluster));
+/// A team of several blocks would need tiles and statistics spread over them.
+void check_cluster(const Function& f, int cluster) {
+  if (cluster != 0 && cluster != 1) throw UserError(f.loc, fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1", f.name, cluster));
 }
 
 void check_registers(const Function& f, const Exec& e) {
@@ -106,7 +104,7 @@ void check_registers(const Function& f, const Exec& e) {
 
 /// The largest tile must fit the threads' registers.
 void check_tiles(const Function& f, const Exec& e) {
-  const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp * e.cluster;
+  const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp;
   walk(f, [&](InstId i) {
     for (Value v : f.inst(i).results) {
       const Type& t = f.type(v);
@@ -128,9 +126,7 @@ bool choose_exec(PassContext& context, Function& f) {
   Exec e;
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
   check_warps(f, e.warps);
-  e.cluster = wish.cluster != 0 ? wish.cluster : 1;
-  check_cluster(f, e.cluster, context.target);
-  e.team = e.cluster > 1 ? Team::Cluster : Team::Cta;
+  check_cluster(f, wish.cluster);
   e.max_registers = wish.max_registers;
   e.load_hint = rule.load;
   e.store_hint = rule.store;

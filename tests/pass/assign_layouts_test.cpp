@@ -174,9 +174,59 @@ TEST(AssignLayouts, FillOfBytesIsOneVectorAThread) {
 )"), choose_exec, assign_layouts);
 }
 
-TEST(AssignLayouts, BlockBitsDistributeATileOverACluster) {
-  EXPECT_IR(after({choose_exec, assign_layouts}, copy("f32", 16, 16, 16, ""), {.num_warps = 1, .cluster = 4}),
-            "// CHECK: layout #0 = [register=(1)(2) lane=(4)(8)(16)(32)(64) block=(128)(256)] -> 512");
+TEST(AssignLayouts, LoopCarriedTilesKeepOneLayout) {
+  EXPECT_PASS(kernel("param : ptr<f32> access=readwrite align=16\n", R"(
+  %p = param index=0 : ptr<f32>
+  %i = arange start=0 end=512 : tile<512xindex>
+  %q = splat %p : tile<512xptr<f32>>
+  %r = ptr_add %q, %i : tile<512xptr<f32>>
+  %x = load %r : tile<512xf32>
+  %lo = constant value=index(0) : index
+  %hi = constant value=index(3) : index
+  %one = constant value=index(1) : index
+  %sum = for %lo, %hi, %one, %x : tile<512xf32> {(%iv : index, %acc : tile<512xf32>)
+    %c = num_programs axis=0 : index
+    %zero = eq %iv, %c : i1
+    %next = if %zero : tile<512xf32> {
+      %n = neg %acc : tile<512xf32>
+      yield %n
+    } {
+      %d = add %acc, %x : tile<512xf32>
+      yield %d
+    }
+    yield %next
+  }
+  store %r, %sum
+// CHECK: layout #0 = [register=(1)(2) lane=(4)
+// CHECK-NOT: layout
+// CHECK: for {{.*}} : tile<512xf32, #0> {(%{{[0-9]+}} : index, %{{[0-9]+}} : tile<512xf32, #0>)
+// CHECK: if {{.*}} : tile<512xf32, #0>
+// CHECK: neg {{.*}} : tile<512xf32, #0>
+)"), canonicalise, choose_exec, assign_layouts);
+}
+
+TEST(AssignLayouts, WhileCarriesTilesInOneLayout) {
+  EXPECT_PASS(kernel("param : ptr<f32> access=readwrite align=16\n", R"(
+  %p = param index=0 : ptr<f32>
+  %i = arange start=0 end=512 : tile<512xindex>
+  %q = splat %p : tile<512xptr<f32>>
+  %r = ptr_add %q, %i : tile<512xptr<f32>>
+  %x = load %r : tile<512xf32>
+  %k = constant value=i32(0) : i32
+  %four = constant value=i32(4) : i32
+  %one = constant value=i32(1) : i32
+  %n, %y = while %k, %x : i32, tile<512xf32> {(%a : i32, %b : tile<512xf32>)
+    %go = lt %a, %four : i1
+    yield %go
+  } {(%c : i32, %d : tile<512xf32>)
+    %e = add %c, %one : i32
+    %f = relu %d : tile<512xf32>
+    yield %e, %f
+  }
+  store %r, %y
+// CHECK: while {{.*}} : i32, tile<512xf32, #0>
+// CHECK: relu {{.*}} : tile<512xf32, #0>
+)"), canonicalise, choose_exec, assign_layouts);
 }
 
 }  // namespace

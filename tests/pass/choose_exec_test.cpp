@@ -30,9 +30,9 @@ std::string exec_line(const std::string& text, const CompileOptions& options = {
   return out.substr(at, out.find('\n', at) - at);
 }
 
-std::string error(const std::string& text, const CompileOptions& options, const std::string& arch = "sm_90a") {
+std::string error(const std::string& text, const CompileOptions& options) {
   try {
-    (void)after({choose_exec}, text, options, arch);
+    (void)after({choose_exec}, text, options);
   } catch (const UserError& e) {
     return e.what();
   }
@@ -82,9 +82,8 @@ TEST(ChooseExec, BroadcastOperandsTakeFourVectorsAThread) {
 TEST(ChooseExec, TheUsersChoiceWins) {
   CompileOptions o;
   o.num_warps = 2;
-  o.cluster = 4;
   o.max_registers = 64;
-  EXPECT_THAT(exec_line(pointwise(2, 1024), o), HasSubstr("team=cluster warps=2 programs_per_cta=1 cluster=4 max_registers=64"));
+  EXPECT_THAT(exec_line(pointwise(2, 1024), o), HasSubstr("team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=64"));
 }
 
 TEST(ChooseExec, RefusesMoreThreadsThanABlockHolds) {
@@ -98,9 +97,9 @@ TEST(ChooseExec, RefusesTilesThatDoNotFitTheRegisters) {
   EXPECT_THAT(error(pointwise(1, 262144), {}), HasSubstr("needs 256 registers a thread on 1024 threads"));
 }
 
-TEST(ChooseExec, RefusesClustersTheTargetHasNot) {
-  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}, "sm_80"), HasSubstr("cluster of 2 needs sm_90 or later, target is sm_80"));
-  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 3}), HasSubstr("cluster is 3, must be 1, 2, 4 or 8"));
+TEST(ChooseExec, RefusesTeamsOfSeveralBlocks) {
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}), HasSubstr("cluster is 2, but a program runs on one block: it must be 1"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 1}), HasSubstr("no error"));
 }
 
 TEST(ChooseExec, RefusesRegisterCapsThatCannotBe) {

@@ -14,11 +14,9 @@
 namespace kiln::test {
 
 /// `text` after `passes`, without locations. Verified after each, with the interpreter's result compared.
-inline std::string after(std::initializer_list<ir::Pass> passes, const std::string& text, const CompileOptions& options = {},
-                         const std::string& arch = "sm_90a") {
+inline std::string after(std::initializer_list<ir::Pass> passes, const std::string& text, const CompileOptions& options = {}) {
   ir::Function f = ir::parse(text, "test.kir");
-  Target target;
-  target.arch = arch;
+  const Target target;
   ir::Artefacts artefacts(f, target, options);
   ir::PassRunner runner(target, options, nullptr, artefacts, 3);
   for (ir::Pass p : passes) runner.run(p, f);

@@ -9,10 +9,6 @@ LinearLayout no_tile_operand(const Inst& inst) {
   throw InternalError(std::string(mnemonic(inst.op)) + " has no tile operand");
 }
 
-LinearLayout control_flow(const Inst& inst) {
-  throw InternalError(std::string(mnemonic(inst.op)) + ": tiles carried by control flow have no layout rule");
-}
-
 }  // namespace
 
 LinearLayout operand_layout(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
@@ -57,9 +53,10 @@ LinearLayout layout_NumPrograms(const Function&, const Inst& inst, std::size_t, 
 LinearLayout layout_Arange(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
 LinearLayout layout_Splat(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
 
-LinearLayout layout_For(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
-LinearLayout layout_While(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
-LinearLayout layout_If(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
-LinearLayout layout_Yield(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return control_flow(inst); }
+// What enters or leaves a region is carried in one layout.
+LinearLayout layout_For(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_While(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_If(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Yield(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 
 }  // namespace kiln::ir
