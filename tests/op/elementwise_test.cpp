@@ -95,5 +95,22 @@ TEST(ElementwiseCases, HoldOnEveryMachine) {
   }
 }
 
+/// (1 + e)² - (1 + 2e) is e² with one rounding and 0 with two.
+TEST(ElementwiseCases, AProductIsRoundedBeforeTheSum) {
+  Body square_minus = [](ir::Builder& b, const std::vector<ir::Value>& x) {
+    return b.elementwise(Op::Sub, {b.elementwise(Op::Mul, {x[0], x[0]}, {}), x[1]}, {});
+  };
+  struct Values {
+    DType d;
+    std::uint64_t one_e, one_2e;
+  };
+  for (Values v :
+       {Values{DType::f16, 0x3c10, 0x3c20}, Values{DType::bf16, 0x3f88, 0x3f90},
+        Values{DType::f32, 0x3f800800, 0x3f801000}, Values{DType::f64, 0x3ff0000002000000, 0x3ff0000004000000}}) {
+    Kernel kernel{std::string("square_minus_") + name(v.d), {v.d, v.d}, v.d, square_minus};
+    for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, {{v.one_e}, {v.one_2e}}, {0});
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test
