@@ -113,7 +113,7 @@ class Event {
   std::shared_ptr<rt::EventImpl> impl_;
 };
 
-/// Kernels captured from a stream, replayed with one call.
+/// Kernels captured from a stream, replayed with one call. It keeps the kernels; the buffers that they use must stay.
 class Graph {
  public:
   /// Runs `work`, which launches on `stream`, and records instead of executing.

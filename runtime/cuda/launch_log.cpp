@@ -11,9 +11,9 @@ std::string LaunchLog::recent(const void* stream, bool all) const {
     const Entry& e = entries_[(total - i) % entries_.size()];
     const char* what = e.what.load(std::memory_order_relaxed);
     if (!what || (!all && e.stream.load(std::memory_order_relaxed) != stream)) continue;
-    const std::uint64_t yz = e.yz.load(std::memory_order_relaxed);
-    text += fmt::format("{} {}, grid [{}, {}, {}]", text.empty() ? "; launched last:" : ";", what,
-                        e.x.load(std::memory_order_relaxed), yz & 0xffffffff, yz >> 32);
+    text += fmt::format("{} {}", text.empty() ? "; launched last:" : ";", what);
+    const std::uint64_t x = e.x.load(std::memory_order_relaxed), yz = e.yz.load(std::memory_order_relaxed);
+    if (x > 0) text += fmt::format(", grid [{}, {}, {}]", x, yz & 0xffffffff, yz >> 32);
   }
   return text;
 }

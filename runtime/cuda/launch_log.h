@@ -12,9 +12,12 @@ namespace kiln::rt {
 
 class LaunchLog {
  public:
-  /// `what` lives as long as the process; `kernels` launches at once (a graph has several).
+  /// `what` lives as long as the process. A graph launches several `kernels` at once and has no grid: zeros.
   void record(const char* what, const LaunchDims& dims, const void* stream, std::uint64_t kernels = 1) {
-    Entry& e = entries_[total_.fetch_add(kernels, std::memory_order_relaxed) % entries_.size()];
+    const std::uint64_t end = total_.fetch_add(kernels, std::memory_order_relaxed) + kernels;
+    for (std::uint64_t k = kernels < entries_.size() ? kernels : entries_.size(); k > 1; --k)
+      entries_[(end - k) % entries_.size()].what.store(nullptr, std::memory_order_relaxed);  // one entry tells of all
+    Entry& e = entries_[(end - 1) % entries_.size()];
     e.stream.store(stream, std::memory_order_relaxed);
     e.x.store(dims.grid[0], std::memory_order_relaxed);
     e.yz.store(dims.grid[1] | static_cast<std::uint64_t>(dims.grid[2]) << 32, std::memory_order_relaxed);

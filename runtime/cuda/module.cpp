@@ -188,7 +188,9 @@ void CudaKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* 
                              : driver.launch_ex(&c, function_, nullptr, extra);
   if (r != cu::kSuccess) [[unlikely]]
     fail_launch(r, plain ? driver.launch.symbol : driver.launch_ex.symbol, dims, s.handle());
-  if (!s.recording()) device_->log().record(name_, dims, s.handle());
+  if (s.recording()) [[unlikely]]
+    s.keep(shared_from_this());
+  else device_->log().record(name_, dims, s.handle());
 }
 
 void CudaKernel::fail_launch(cu::Result r, const char* symbol, const LaunchDims& dims, cu::Stream stream) const {

@@ -8,7 +8,7 @@
 
 namespace kiln::rt {
 
-class CudaKernel final : public LoadedKernel {
+class CudaKernel final : public LoadedKernel, public std::enable_shared_from_this<CudaKernel> {
  public:
   /// Machine code first, if the image has some for exactly this device; else the PTX, through the driver's linker so
   /// that the machine code can be kept. Throws DeviceError with the assembler's log.

@@ -71,6 +71,7 @@ void CudaStream::begin_capture() {
   const cu::Driver& driver = device_->driver();
   driver.call(
       driver.stream_begin_capture, [&] { return identify(); }, handle_, cu::kCaptureThreadLocal);
+  recorded_.clear();
   recording_ = true;
   device_->capture_began();
 }
@@ -88,7 +89,10 @@ cu::Graph CudaStream::stop_recording() {
   return graph;
 }
 
-std::shared_ptr<GraphImpl> CudaStream::end_capture() { return std::make_shared<CudaGraph>(device_, stop_recording()); }
+std::shared_ptr<GraphImpl> CudaStream::end_capture() {
+  const cu::Graph graph = stop_recording();
+  return std::make_shared<CudaGraph>(device_, graph, std::exchange(recorded_, {}));
+}
 
 void CudaStream::abandon_capture() noexcept {
   try {
@@ -96,6 +100,7 @@ void CudaStream::abandon_capture() noexcept {
   } catch (const Error&) {
     // An invalidated capture is exactly what is being thrown away; the error that led here is already on its way.
   }
+  recorded_.clear();
 }
 
 CudaEvent::CudaEvent(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {
@@ -136,7 +141,9 @@ double CudaEvent::us_since(const EventImpl& begin) const {
   return 1000.0 * static_cast<double>(ms);
 }
 
-CudaGraph::CudaGraph(std::shared_ptr<CudaDevice> device, cu::Graph graph) : device_(std::move(device)), graph_(graph) {
+CudaGraph::CudaGraph(std::shared_ptr<CudaDevice> device, cu::Graph graph,
+                     std::vector<std::shared_ptr<LoadedKernel>> kernels)
+    : device_(std::move(device)), held_(std::move(kernels)), graph_(graph) {
   const Current current(*device_);
   const cu::Driver& driver = device_->driver();
   try {
@@ -179,7 +186,7 @@ void CudaGraph::replay(StreamImpl& stream) {
       driver.graph_launch,
       [&] { return fmt::format("{}, {}{}", name_, device_->identify(), device_->log().recent(s.handle(), false)); },
       exec_, s.handle());
-  if (!s.recording() && kernels_ > 0) device_->log().record(name_, LaunchDims{}, s.handle(), kernels_);
+  if (!s.recording() && kernels_ > 0) device_->log().record(name_, {{0, 0, 0}}, s.handle(), kernels_);
 }
 
 }  // namespace kiln::rt

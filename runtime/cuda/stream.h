@@ -1,6 +1,8 @@
 // Streams, events and graphs of a GPU.
 #pragma once
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/device.h"
 
@@ -27,6 +29,8 @@ class CudaStream final : public StreamImpl {
   cu::Stream handle() const { return handle_; }
   /// True while Kiln captures this stream: launches are recorded in the graph, not run.
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
+  /// The graph being recorded will need `kernel`.
+  void keep(std::shared_ptr<LoadedKernel> kernel) { recorded_.push_back(std::move(kernel)); }
 
  private:
   cu::Graph stop_recording();
@@ -36,6 +40,7 @@ class CudaStream final : public StreamImpl {
   cu::Stream handle_;
   bool owned_;
   std::atomic<bool> recording_{false};
+  std::vector<std::shared_ptr<LoadedKernel>> recorded_;  // a capture belongs to one thread
 };
 
 class CudaEvent final : public EventImpl {
@@ -53,8 +58,8 @@ class CudaEvent final : public EventImpl {
 
 class CudaGraph final : public GraphImpl {
  public:
-  /// Takes `graph`, also when it throws.
-  CudaGraph(std::shared_ptr<CudaDevice> device, cu::Graph graph);
+  /// Takes `graph`, also when it throws; `kernels` are those it launches.
+  CudaGraph(std::shared_ptr<CudaDevice> device, cu::Graph graph, std::vector<std::shared_ptr<LoadedKernel>> kernels);
   ~CudaGraph() override;
   void replay(StreamImpl&) override;
   std::size_t kernels() const override { return kernels_; }
@@ -63,6 +68,7 @@ class CudaGraph final : public GraphImpl {
   std::size_t count_kernels() const;
 
   std::shared_ptr<CudaDevice> device_;
+  std::vector<std::shared_ptr<LoadedKernel>> held_;  // their modules must stay loaded
   cu::Graph graph_;
   cu::GraphExec exec_ = nullptr;
   std::size_t kernels_ = 0;

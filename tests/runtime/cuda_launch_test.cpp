@@ -341,6 +341,35 @@ TEST_F(CudaLaunch, GraphHoldsTheCapturedKernelsAndCountsThemAtReplay) {
   EXPECT_THAT(thrown<UserError>([&] { g.replay(Stream(open(1))); }), HasSubstr("the graph belongs to Fake GPU A"));
 }
 
+TEST_F(CudaLaunch, GraphKeepsItsKernelsLoaded) {
+  const Device d = open();
+  const Stream s(d);
+  Args args(d, 16);
+  {
+    auto kernel = d.load(add_image());
+    const Graph g = Graph::capture(s, [&] { launch(*kernel, s, {1}, args.pack); });
+    kernel.reset();
+    EXPECT_EQ(fake_->modules, 1);
+    g.replay(s);
+  }
+  EXPECT_EQ(fake_->modules, 0);
+}
+
+TEST_F(CudaLaunch, LogOfAGraphHidesNothingThatRanBefore) {
+  const Device d = open();
+  const auto kernel = d.load(add_image());
+  const Stream s(d);
+  Args args(d, 16);
+  const Graph g = Graph::capture(s, [&] {
+    for (int i = 0; i < 3; ++i) launch(*kernel, s, {1}, args.pack);
+  });
+  for (int i = 0; i < 20; ++i) launch(*kernel, s, {100 + i}, args.pack);
+  g.replay(s);
+  fake_->async_error = 700;
+  EXPECT_THAT(thrown<DeviceError>([&] { s.synchronize(); }),
+              HasSubstr("launched last: a graph of 3 kernels; add, grid [119, 1, 1]; add, grid [118, 1, 1]"));
+}
+
 TEST_F(CudaLaunch, WaitingInsideACaptureIsAnErrorAndSparesTheCapture) {
   const Device d = open();
   const auto kernel = d.load(add_image());
