@@ -71,7 +71,7 @@ class CacheFolder {
 std::map<std::string, double> spawn_probe(const char* probe, const std::string& cache_dir) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
-      fmt::format("CUDA_CACHE_DISABLE=1 KILN_CACHE_DIR='{}' '{}' bench --probe {}", cache_dir, program, probe);
+      fmt::format("CUDA_CACHE_DISABLE=1 KILN_LOG=0 KILN_CACHE_DIR='{}' '{}' bench --probe {}", cache_dir, program, probe);
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw UserError("cannot start " + program);
   std::string output;
@@ -114,7 +114,7 @@ nlohmann::json probe_stages() {
   const double driver = clock.lap_ms();
   double llvm = 0;
   for (const StageTime& t : stats.times)
-    if (t.stage == "llvm") llvm += t.us / 1e3;
+    if (t.stage == "emit" || t.stage == "llvm" || t.stage == "ptx") llvm += t.us / 1e3;
   return {{"trace", traced}, {"passes", compiled - llvm}, {"llvm", llvm}, {"driver", driver}};
 }
 
