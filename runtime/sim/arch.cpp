@@ -9,9 +9,10 @@ namespace {
 
 struct Known {
   int number;
-  std::size_t shared_kib;   // of a multiprocessor; one KiB a block belongs to the system
+  std::size_t shared_kib;  // of a multiprocessor; one KiB a block belongs to the system
 };
-constexpr Known kKnown[] = {{80, 164}, {86, 100}, {87, 164}, {89, 100}, {90, 228}, {100, 228}, {101, 228}, {103, 228}, {110, 228}, {120, 100}, {121, 100}};
+constexpr Known kKnown[] = {{80, 164},  {86, 100},  {87, 164},  {89, 100},  {90, 228}, {100, 228},
+                            {101, 228}, {103, 228}, {110, 228}, {120, 100}, {121, 100}};
 
 }  // namespace
 

@@ -7,8 +7,8 @@
 namespace kiln::rt::sim {
 
 struct Arch {
-  int number = 0;      ///< 90
-  char suffix = 0;     ///< 'a': this architecture only, 'f': its family; 0: portable
+  int number = 0;   ///< 90
+  char suffix = 0;  ///< 'a': this architecture only, 'f': its family; 0: portable
 
   /// Throws DeviceError listing the known names if `text` is none of them.
   static Arch parse(std::string_view text);

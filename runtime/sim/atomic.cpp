@@ -15,10 +15,12 @@ using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
 enum class Op : std::uint8_t { Add, Min, Max, And, Or, Xor, Exch, Cas, Inc, Dec };
-constexpr std::pair<std::string_view, Op> kOps[] = {{"add", Op::Add}, {"min", Op::Min}, {"max", Op::Max},   {"and", Op::And}, {"or", Op::Or},
-                                                    {"xor", Op::Xor}, {"exch", Op::Exch}, {"cas", Op::Cas}, {"inc", Op::Inc}, {"dec", Op::Dec}};
+constexpr std::pair<std::string_view, Op> kOps[] = {
+    {"add", Op::Add}, {"min", Op::Min},   {"max", Op::Max}, {"and", Op::And}, {"or", Op::Or},
+    {"xor", Op::Xor}, {"exch", Op::Exch}, {"cas", Op::Cas}, {"inc", Op::Inc}, {"dec", Op::Dec}};
 
-template <class T> T update(Op op, T old, T b, T c) {
+template <class T>
+T update(Op op, T old, T b, T c) {
   using U = std::make_unsigned_t<T>;
   switch (op) {
     case Op::Add: return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));
@@ -35,11 +37,17 @@ template <class T> T update(Op op, T old, T b, T c) {
   return old;
 }
 
-template <class T> T narrow_add(T a, T b) { return canonical(rounded<T>(fma_odd(1.0, to_float(a), to_float(b), Round::Nearest), Round::Nearest)); }
+template <class T>
+T narrow_add(T a, T b) {
+  return canonical(rounded<T>(fma_odd(1.0, to_float(a), to_float(b), Round::Nearest), Round::Nearest));
+}
 /// f32 addition in global memory flushes subnormals, in shared memory it does not.
-float add_float(float a, float b, bool global) { return global ? canonical(flushed(flushed(a) + flushed(b))) : canonical(a + b); }
+float add_float(float a, float b, bool global) {
+  return global ? canonical(flushed(flushed(a) + flushed(b))) : canonical(a + b);
+}
 
-template <class T, bool kWide> void atomic(Warp& w, const Inst& in) {
+template <class T>
+void atomic(Warp& w, const Inst& in) {
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[1]), sizeof(T), Use::Atomic);
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -66,17 +74,19 @@ template <class T, bool kWide> void atomic(Warp& w, const Inst& in) {
 Handler handler_for(Ty t, Op op) {
   const bool add = op == Op::Add;
   switch (t) {
-    case Ty::b32: case Ty::u32: return atomic<U32, false>;
-    case Ty::s32: return atomic<std::int32_t, false>;
-    case Ty::b64: case Ty::u64: return atomic<U64, true>;
-    case Ty::s64: return atomic<std::int64_t, true>;
-    case Ty::b16: return op == Op::Cas ? atomic<std::uint16_t, false> : nullptr;
-    case Ty::f32: return add ? atomic<float, false> : nullptr;
-    case Ty::f64: return add ? atomic<double, true> : nullptr;
-    case Ty::f16: return add ? atomic<F16, false> : nullptr;
-    case Ty::bf16: return add ? atomic<BF16, false> : nullptr;
-    case Ty::f16x2: return add ? atomic<Pair<F16>, false> : nullptr;
-    case Ty::bf16x2: return add ? atomic<Pair<BF16>, false> : nullptr;
+    case Ty::b32:
+    case Ty::u32: return atomic<U32>;
+    case Ty::s32: return atomic<std::int32_t>;
+    case Ty::b64:
+    case Ty::u64: return atomic<U64>;
+    case Ty::s64: return atomic<std::int64_t>;
+    case Ty::b16: return op == Op::Cas ? atomic<std::uint16_t> : nullptr;
+    case Ty::f32: return add ? atomic<float> : nullptr;
+    case Ty::f64: return add ? atomic<double> : nullptr;
+    case Ty::f16: return add ? atomic<F16> : nullptr;
+    case Ty::bf16: return add ? atomic<BF16> : nullptr;
+    case Ty::f16x2: return add ? atomic<Pair<F16>> : nullptr;
+    case Ty::bf16x2: return add ? atomic<Pair<BF16>> : nullptr;
     default: return nullptr;
   }
 }

@@ -13,27 +13,43 @@ using I32 = std::int32_t;
 using U64 = std::uint64_t;
 
 // Logic on predicates works on the lane masks themselves.
-template <class F> Handler pred2(F) {
+template <class F>
+Handler pred2(F) {
   return [](Warp& w, const Inst& in) { set_pred(w, in.ops[0], F{}(w.pred(in.ops[1]), w.pred(in.ops[2]))); };
 }
-template <class F> Handler logic(Form& f, F) {
+template <class F>
+Handler logic(Form& f, F) {
   if (f.type() == Ty::pred) return pred2(F{});
   if (kind(f.type()) != TyKind::Bits) return nullptr;
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return static_cast<T>(F{}(a, b)); }); });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return static_cast<T>(F{}(a, b)); });
+  });
 }
 
-template <class T> T shift_left(T a, U32 n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << n); }
-template <class T> T shift_right(T a, U32 n) { return static_cast<T>(a >> std::min<U32>(n, 8 * sizeof(T) - 1)); }
-template <class T> T logic_shift_right(T a, U32 n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> n); }
+template <class T>
+T shift_left(T a, U32 n) {
+  return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << n);
+}
+template <class T>
+T shift_right(T a, U32 n) {
+  return static_cast<T>(a >> std::min<U32>(n, 8 * sizeof(T) - 1));
+}
+template <class T>
+T logic_shift_right(T a, U32 n) {
+  return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> n);
+}
 
-template <class T> T reverse_bits(T v) {
+template <class T>
+T reverse_bits(T v) {
   T r = 0;
   for (unsigned i = 0; i < 8 * sizeof(T); ++i) r = static_cast<T>(r | ((v >> i & 1) << (8 * sizeof(T) - 1 - i)));
   return r;
 }
 
 /// `n` bits of a from bit `at`, sign-extended for signed T with the last bit inside the value.
-template <class T> T extract(T a, U32 at, U32 n) {
+template <class T>
+T extract(T a, U32 at, U32 n) {
   constexpr U32 kBits = 8 * sizeof(T);
   using U = std::make_unsigned_t<T>;
   at &= 0xFF;
@@ -47,7 +63,8 @@ template <class T> T extract(T a, U32 at, U32 n) {
   const U keep = static_cast<U>((U{1} << n) - 1);
   return static_cast<T>(sign ? (field & keep) | static_cast<U>(~keep) : field & keep);
 }
-template <class T> T insert(T a, T b, U32 at, U32 n) {
+template <class T>
+T insert(T a, T b, U32 at, U32 n) {
   constexpr U32 kBits = 8 * sizeof(T);
   at &= 0xFF;
   n &= 0xFF;
@@ -59,7 +76,8 @@ template <class T> T insert(T a, T b, U32 at, U32 n) {
 }
 
 /// Position of the most significant bit that differs from the sign; all ones if there is none.
-template <class T, bool kShift> U32 find_bit(T a) {
+template <class T, bool kShift>
+U32 find_bit(T a) {
   using U = std::make_unsigned_t<T>;
   U v = static_cast<U>(a);
   if (std::is_signed_v<T> && a < 0) v = static_cast<U>(~v);
@@ -80,14 +98,15 @@ U32 permute(U32 a, U32 b, U32 c) {
   return r;
 }
 /// The special modes choose the four selectors from the low two bits of c.
-template <int kMode> U32 permute_mode(U32 a, U32 b, U32 c) {
+template <int kMode>
+U32 permute_mode(U32 a, U32 b, U32 c) {
   static constexpr U32 kTable[6][4] = {
-      {0x3210, 0x4321, 0x5432, 0x6543},   // f4e
-      {0x5670, 0x6701, 0x7012, 0x0123},   // b4e
-      {0x0000, 0x1111, 0x2222, 0x3333},   // rc8
-      {0x3210, 0x3211, 0x3222, 0x3333},   // ecl
-      {0x0000, 0x1110, 0x2210, 0x3210},   // ecr
-      {0x1010, 0x3232, 0x1010, 0x3232},   // rc16
+      {0x3210, 0x4321, 0x5432, 0x6543},  // f4e
+      {0x5670, 0x6701, 0x7012, 0x0123},  // b4e
+      {0x0000, 0x1111, 0x2222, 0x3333},  // rc8
+      {0x3210, 0x3211, 0x3222, 0x3333},  // ecl
+      {0x0000, 0x1110, 0x2210, 0x3210},  // ecr
+      {0x1010, 0x3232, 0x1010, 0x3232},  // rc16
   };
   return permute(a, b, kTable[kMode][c & 3]);
 }
@@ -112,31 +131,60 @@ U32 find_nth_set(U32 mask, U32 base, U32 offset) {
 
 }  // namespace
 
-Handler make_and(Form& f) { return logic(f, [](auto a, auto b) { return a & b; }); }
-Handler make_or(Form& f) { return logic(f, [](auto a, auto b) { return a | b; }); }
-Handler make_xor(Form& f) { return logic(f, [](auto a, auto b) { return a ^ b; }); }
+Handler make_and(Form& f) {
+  return logic(f, [](auto a, auto b) { return a & b; });
+}
+Handler make_or(Form& f) {
+  return logic(f, [](auto a, auto b) { return a | b; });
+}
+Handler make_xor(Form& f) {
+  return logic(f, [](auto a, auto b) { return a ^ b; });
+}
 Handler make_not(Form& f) {
   if (f.type() == Ty::pred) return [](Warp& w, const Inst& in) { set_pred(w, in.ops[0], ~w.pred(in.ops[1])); };
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map1<T, T>([](T a) { return static_cast<T>(~a); }); });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map1<T, T>([](T a) { return static_cast<T>(~a); });
+  });
 }
 Handler make_cnot(Form& f) {
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map1<T, T>([](T a) { return static_cast<T>(a == 0); }); });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map1<T, T>([](T a) { return static_cast<T>(a == 0); });
+  });
 }
 
 Handler make_shl(Form& f) {
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, U32>([](T a, U32 n) { return shift_left(a, n); }); });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, U32>([](T a, U32 n) { return shift_left(a, n); });
+  });
 }
 Handler make_shr(Form& f) {
   if (is_signed(f.type()))
-    return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, U32>([](T a, U32 n) { return shift_right(a, n); }); });
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, U32>([](T a, U32 n) { return logic_shift_right(a, n); }); });
+    return for_int(f.type(), [](auto t) {
+      using T = decltype(t);
+      return map2<T, T, U32>([](T a, U32 n) { return shift_right(a, n); });
+    });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, U32>([](T a, U32 n) { return logic_shift_right(a, n); });
+  });
 }
 Handler make_shf(Form& f) {
   if (f.type() != Ty::b32 || f.has("clamp") == f.has("wrap")) return nullptr;
-  if (f.has("l") && f.has("wrap")) return map3<U32, U32, U32, U32>([](U32 a, U32 b, U32 c) { return static_cast<U32>(((U64{b} << 32 | a) << (c & 31)) >> 32); });
-  if (f.has("l")) return map3<U32, U32, U32, U32>([](U32 a, U32 b, U32 c) { return static_cast<U32>(((U64{b} << 32 | a) << std::min(c, 32u)) >> 32); });
-  if (f.has("r") && f.has("wrap")) return map3<U32, U32, U32, U32>([](U32 a, U32 b, U32 c) { return static_cast<U32>((U64{b} << 32 | a) >> (c & 31)); });
-  if (f.has("r")) return map3<U32, U32, U32, U32>([](U32 a, U32 b, U32 c) { return static_cast<U32>((U64{b} << 32 | a) >> std::min(c, 32u)); });
+  if (f.has("l") && f.has("wrap"))
+    return map3<U32, U32, U32, U32>(
+        [](U32 a, U32 b, U32 c) { return static_cast<U32>(((U64{b} << 32 | a) << (c & 31)) >> 32); });
+  if (f.has("l"))
+    return map3<U32, U32, U32, U32>(
+        [](U32 a, U32 b, U32 c) { return static_cast<U32>(((U64{b} << 32 | a) << std::min(c, 32u)) >> 32); });
+  if (f.has("r") && f.has("wrap"))
+    return map3<U32, U32, U32, U32>(
+        [](U32 a, U32 b, U32 c) { return static_cast<U32>((U64{b} << 32 | a) >> (c & 31)); });
+  if (f.has("r"))
+    return map3<U32, U32, U32, U32>(
+        [](U32 a, U32 b, U32 c) { return static_cast<U32>((U64{b} << 32 | a) >> std::min(c, 32u)); });
   return nullptr;
 }
 
@@ -159,11 +207,17 @@ Handler make_bfind(Form& f) {
   });
 }
 Handler make_brev(Form& f) {
-  return for_bits(f.type(), [](auto t) { using T = decltype(t); return map1<T, T>([](T a) { return reverse_bits(a); }); });
+  return for_bits(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map1<T, T>([](T a) { return reverse_bits(a); });
+  });
 }
 Handler make_bfe(Form& f) {
   if (bits(f.type()) < 32) return nullptr;
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map3<T, T, U32, U32>([](T a, U32 at, U32 n) { return extract(a, at, n); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map3<T, T, U32, U32>([](T a, U32 at, U32 n) { return extract(a, at, n); });
+  });
 }
 Handler make_bfi(Form& f) {
   const auto pick = [](auto t) -> Handler {
@@ -193,7 +247,8 @@ Handler make_szext(Form& f) {
   return map2<I32, I32, U32>([](I32 a, U32 n) { return extract(a, 0u, std::min(n, 32u)); });
 }
 Handler make_fns(Form& f) {
-  return f.type() == Ty::b32 ? map3<U32, U32, U32, U32>([](U32 m, U32 base, U32 n) { return find_nth_set(m, base, n); }) : nullptr;
+  return f.type() == Ty::b32 ? map3<U32, U32, U32, U32>([](U32 m, U32 base, U32 n) { return find_nth_set(m, base, n); })
+                             : nullptr;
 }
 
 Handler make_prmt(Form& f) {
@@ -209,7 +264,9 @@ Handler make_prmt(Form& f) {
 }
 Handler make_lop3(Form& f) {
   f.inst.imm = f.immediate(4);
-  return f.type() == Ty::b32 ? imap3<U32, U32, U32, U32>([](const Inst& in, U32 a, U32 b, U32 c) { return lop3(in, a, b, c); }) : nullptr;
+  return f.type() == Ty::b32
+             ? imap3<U32, U32, U32, U32>([](const Inst& in, U32 a, U32 b, U32 c) { return lop3(in, a, b, c); })
+             : nullptr;
 }
 
 }  // namespace kiln::rt::sim

@@ -1,5 +1,5 @@
-// Post-dominators by Cooper, Harvey and Kennedy's iteration ("A Simple, Fast Dominance Algorithm") over basic blocks of the
-// reversed graph, with one virtual node behind every exit.
+// Post-dominators by Cooper, Harvey and Kennedy's iteration ("A Simple, Fast Dominance Algorithm") over basic blocks of
+// the reversed graph, with one virtual node behind every exit.
 #include "runtime/sim/cfg.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 
 /// Basic blocks, numbered in code order; the last number is the virtual exit.
 struct Blocks {
-  std::vector<std::uint32_t> first, of;                 // first instruction of a block; block of an instruction
+  std::vector<std::uint32_t> first, of;  // first instruction of a block; block of an instruction
   std::vector<std::vector<std::uint32_t>> succ, pred;
   std::uint32_t exit = 0;
 };

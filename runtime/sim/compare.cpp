@@ -12,16 +12,20 @@ enum class Cmp : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu,
 enum class Join : std::uint8_t { None, And, Or, Xor };
 
 constexpr std::pair<std::string_view, Cmp> kCompares[] = {
-    {"eq", Cmp::Eq}, {"ne", Cmp::Ne}, {"lt", Cmp::Lt}, {"le", Cmp::Le}, {"gt", Cmp::Gt}, {"ge", Cmp::Ge}, {"lo", Cmp::Lt},
-    {"ls", Cmp::Le}, {"hi", Cmp::Gt}, {"hs", Cmp::Ge}, {"equ", Cmp::Equ}, {"neu", Cmp::Neu}, {"ltu", Cmp::Ltu}, {"leu", Cmp::Leu},
-    {"gtu", Cmp::Gtu}, {"geu", Cmp::Geu}, {"num", Cmp::Num}, {"nan", Cmp::Nan}};
+    {"eq", Cmp::Eq},   {"ne", Cmp::Ne},   {"lt", Cmp::Lt},   {"le", Cmp::Le},   {"gt", Cmp::Gt},   {"ge", Cmp::Ge},
+    {"lo", Cmp::Lt},   {"ls", Cmp::Le},   {"hi", Cmp::Gt},   {"hs", Cmp::Ge},   {"equ", Cmp::Equ}, {"neu", Cmp::Neu},
+    {"ltu", Cmp::Ltu}, {"leu", Cmp::Leu}, {"gtu", Cmp::Gtu}, {"geu", Cmp::Geu}, {"num", Cmp::Num}, {"nan", Cmp::Nan}};
 
-template <class T> T comparable(T v) { return v; }
+template <class T>
+T comparable(T v) {
+  return v;
+}
 inline float comparable(F16 v) { return to_float(v); }
 inline float comparable(BF16 v) { return to_float(v); }
 
 /// Ordered comparisons are false for NaN, the unordered ones (…u) true.
-template <class T, Cmp kCmp> bool compare(T x, T y) {
+template <class T, Cmp kCmp>
+bool compare(T x, T y) {
   const auto a = comparable(x), b = comparable(y);
   switch (kCmp) {
     case Cmp::Eq: return a == b;
@@ -43,7 +47,8 @@ template <class T, Cmp kCmp> bool compare(T x, T y) {
 }
 
 /// Lanes for which the comparison holds; .ftz only for f32.
-template <class T, Cmp kCmp> std::uint32_t compare_lanes(const void* pa, const void* pb, bool ftz) {
+template <class T, Cmp kCmp>
+std::uint32_t compare_lanes(const void* pa, const void* pb, bool ftz) {
   const auto *a = static_cast<const Word<T>*>(pa), *b = static_cast<const Word<T>*>(pb);
   if constexpr (std::is_same_v<T, float>)
     if (ftz) return lanes_where<T>(a, b, [](T x, T y) { return compare<T, kCmp>(flushed(x), flushed(y)); });
@@ -52,13 +57,15 @@ template <class T, Cmp kCmp> std::uint32_t compare_lanes(const void* pa, const v
 
 using Lanes = std::uint32_t (*)(const void* a, const void* b, bool ftz);
 
-template <class T> Lanes pick(Cmp c) {
+template <class T>
+Lanes pick(Cmp c) {
   if constexpr (std::is_integral_v<T>)
     if (c > Cmp::Ge) return nullptr;
-  static constexpr Lanes kTable[] = {
-      compare_lanes<T, Cmp::Eq>, compare_lanes<T, Cmp::Ne>, compare_lanes<T, Cmp::Lt>, compare_lanes<T, Cmp::Le>, compare_lanes<T, Cmp::Gt>,
-      compare_lanes<T, Cmp::Ge>, compare_lanes<T, Cmp::Equ>, compare_lanes<T, Cmp::Neu>, compare_lanes<T, Cmp::Ltu>, compare_lanes<T, Cmp::Leu>,
-      compare_lanes<T, Cmp::Gtu>, compare_lanes<T, Cmp::Geu>, compare_lanes<T, Cmp::Num>, compare_lanes<T, Cmp::Nan>};
+  static constexpr Lanes kTable[] = {compare_lanes<T, Cmp::Eq>,  compare_lanes<T, Cmp::Ne>,  compare_lanes<T, Cmp::Lt>,
+                                     compare_lanes<T, Cmp::Le>,  compare_lanes<T, Cmp::Gt>,  compare_lanes<T, Cmp::Ge>,
+                                     compare_lanes<T, Cmp::Equ>, compare_lanes<T, Cmp::Neu>, compare_lanes<T, Cmp::Ltu>,
+                                     compare_lanes<T, Cmp::Leu>, compare_lanes<T, Cmp::Gtu>, compare_lanes<T, Cmp::Geu>,
+                                     compare_lanes<T, Cmp::Num>, compare_lanes<T, Cmp::Nan>};
   return kTable[static_cast<int>(c)];
 }
 
@@ -73,11 +80,14 @@ Lanes lanes_for(Form& f, Ty t) {
   Cmp c{};
   if (!find_compare(f, c)) return nullptr;
   switch (t) {
-    case Ty::u16: case Ty::b16: return pick<std::uint16_t>(c);
+    case Ty::u16:
+    case Ty::b16: return pick<std::uint16_t>(c);
     case Ty::s16: return pick<std::int16_t>(c);
-    case Ty::u32: case Ty::b32: return pick<std::uint32_t>(c);
+    case Ty::u32:
+    case Ty::b32: return pick<std::uint32_t>(c);
     case Ty::s32: return pick<std::int32_t>(c);
-    case Ty::u64: case Ty::b64: return pick<std::uint64_t>(c);
+    case Ty::u64:
+    case Ty::b64: return pick<std::uint64_t>(c);
     case Ty::s64: return pick<std::int64_t>(c);
     case Ty::f16: return pick<F16>(c);
     case Ty::bf16: return pick<BF16>(c);
@@ -87,7 +97,9 @@ Lanes lanes_for(Form& f, Ty t) {
   }
 }
 
-Join join_of(const Form& f) { return f.has("and") ? Join::And : f.has("or") ? Join::Or : f.has("xor") ? Join::Xor : Join::None; }
+Join join_of(const Form& f) {
+  return f.has("and") ? Join::And : f.has("or") ? Join::Or : f.has("xor") ? Join::Xor : Join::None;
+}
 
 std::uint32_t joined(Join j, std::uint32_t v, std::uint32_t c) {
   switch (j) {
@@ -138,14 +150,16 @@ void set(Warp& w, const Inst& in) {
   each_lane(w.mask, [=](int l) { d[l] = v >> l & 1 ? yes : 0; });
 }
 
-template <class T> void selp(Warp& w, const Inst& in) {
+template <class T>
+void selp(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const auto *a = w.in<T>(in.ops[1]), *b = w.in<T>(in.ops[2]);
   const std::uint32_t p = w.pred(in.ops[3]);
   each_lane(w.mask, [=](int l) { d[l] = p >> l & 1 ? a[l] : b[l]; });
 }
 
-template <class T, bool kFloat> void slct(Warp& w, const Inst& in) {
+template <class T, bool kFloat>
+void slct(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const auto *a = w.in<T>(in.ops[1]), *b = w.in<T>(in.ops[2]);
   const auto* c = w.in<std::uint32_t>(in.ops[3]);

@@ -90,11 +90,12 @@ void brx(Warp& w, const Inst& in) {
   const auto* index = w.in<std::uint32_t>(in.ops[0]);
   const std::uint32_t lanes = w.mask, others = w.active & ~lanes;
   if (lanes == 0) return;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> sides;   // target, lanes
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sides;  // target, lanes
   if (others) sides.push_back({w.pc, others});
   for (std::uint32_t m = lanes; m; m &= m - 1) {
     const int l = std::countr_zero(m);
-    if (index[l] + 1 >= in.n_ops) fault(w, in, l, fmt::format("branch index {} of a table of {}", index[l], in.n_ops - 1));
+    if (index[l] + 1 >= in.n_ops)
+      fault(w, in, l, fmt::format("branch index {} of a table of {}", index[l], in.n_ops - 1));
     const auto target = static_cast<std::uint32_t>(in.ops[index[l] + 1]);
     bool found = false;
     for (auto& [t, mask] : sides)
@@ -124,7 +125,8 @@ struct BarrierArgs {
 BarrierArgs barrier_args(Warp& w, const Inst& in) {
   const int lane = std::countr_zero(w.mask);
   const std::uint32_t id = w.in<std::uint32_t>(in.ops[0])[lane];
-  if (id >= w.block->barriers.size()) fault(w, in, lane, fmt::format("barrier {}, there are {}", id, w.block->barriers.size()));
+  if (id >= w.block->barriers.size())
+    fault(w, in, lane, fmt::format("barrier {}, there are {}", id, w.block->barriers.size()));
   const std::uint32_t all = static_cast<std::uint32_t>(w.block->warps.size()) * kLanes;
   const std::uint32_t threads = in.ops[1] == kNoRef ? all : w.in<std::uint32_t>(in.ops[1])[lane];
   if (threads == 0 || threads % kLanes || threads > all)
@@ -136,21 +138,28 @@ void require_whole_warp(Warp& w, const Inst& in, const BarrierArgs& a) {
   const std::uint32_t threads = w.block->launch->threads(), first = w.index * kLanes;
   const std::uint32_t exist = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
   if (w.mask != w.live)
-    fault(w, in, fmt::format("barrier {} reached by {} of the {} threads of the warp: lanes diverge", a.id, std::popcount(w.mask), std::popcount(w.live)));
+    fault(w, in,
+          fmt::format("barrier {} reached by {} of the {} threads of the warp: lanes diverge", a.id,
+                      std::popcount(w.mask), std::popcount(w.live)));
   if (w.live != exist)
-    fault(w, in, fmt::format("barrier {} reached by a warp of which {} threads have exited", a.id, std::popcount(exist & ~w.live)));
+    fault(w, in,
+          fmt::format("barrier {} reached by a warp of which {} threads have exited", a.id,
+                      std::popcount(exist & ~w.live)));
   if (in.ops[1] != kNoRef) return;
   for (const Warp& other : w.block->warps)
-    if (other.state == WarpState::Done) fault(w, in, fmt::format("barrier {} for all threads, but warp {} has exited", a.id, other.index));
+    if (other.state == WarpState::Done)
+      fault(w, in, fmt::format("barrier {} for all threads, but warp {} has exited", a.id, other.index));
 }
 
 /// Counts the warp in; a full barrier releases those that wait. `each(participant)` is called for all of them then.
-template <class Each> void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
+template <class Each>
+void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
   const BarrierArgs a = barrier_args(w, in);
   require_whole_warp(w, in, a);
   Barrier& bar = w.block->barriers[a.id];
   if (bar.arrived == 0) bar.expected = a.threads;
-  if (bar.expected != a.threads) fault(w, in, fmt::format("barrier {} for {} threads, but others arrived for {}", a.id, a.threads, bar.expected));
+  if (bar.expected != a.threads)
+    fault(w, in, fmt::format("barrier {} for {} threads, but others arrived for {}", a.id, a.threads, bar.expected));
   bar.arrived += kLanes;
   w.barrier = a.id;
   if (wait) w.state = WarpState::AtBarrier;
@@ -185,7 +194,8 @@ void barrier_red(Warp& w, const Inst& in) {
     if (own.flags == kRedPopc) {
       for (int l = 0; l < kLanes; ++l) other.out<std::uint32_t>(own.ops[2])[l] = bar.popc;
     } else {
-      *other.out<std::uint32_t>(own.ops[2]) = (own.flags == kRedAnd ? bar.popc == bar.threads : bar.popc > 0) ? kAllLanes : 0;
+      *other.out<std::uint32_t>(own.ops[2]) =
+          (own.flags == kRedAnd ? bar.popc == bar.threads : bar.popc > 0) ? kAllLanes : 0;
     }
   });
   if (w.state != WarpState::AtBarrier) bar.popc = bar.threads = 0;

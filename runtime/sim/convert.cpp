@@ -1,11 +1,11 @@
 // cvt: between integers, between floats, and between both, with one rounding.
 //
-// A float becomes an integer by rounding to an integral value and clamping to the range; NaN gives 0. Narrow floats of 8 bits
-// (e4m3: no infinity, largest 448; e5m2) exist only in pairs and only saturate, as PTX has them.
+// A float becomes an integer by rounding to an integral value and clamping to the range; NaN gives 0. Narrow floats of
+// 8 bits (e4m3: no infinity, largest 448; e5m2) exist only in pairs and only saturate, as PTX has them.
 //
-// Integers are handled as 64-bit values of a byte count that is data (in.size: source, in.count: result), so that there is
-// one handler for each pair of kinds. Registers may be wider than the type: in.wide_address says it of the source, in.wide
-// of the destination.
+// Integers are handled as 64-bit values of a byte count that is data (in.size: source, in.count: result), so that there
+// is one handler for each pair of kinds. Registers may be wider than the type: in.wide_address says it of the source,
+// in.wide of the destination.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,10 @@ using U64 = std::uint64_t;
 using I64 = std::int64_t;
 
 double widen(double v) { return v; }
-template <class T> double widen(T v) { return to_float(v); }
+template <class T>
+double widen(T v) {
+  return to_float(v);
+}
 
 double integral(double v, Round r) {
   switch (r) {
@@ -33,7 +36,8 @@ double integral(double v, Round r) {
   return v;
 }
 
-// --- integers of n bytes -----------------------------------------------------------------------------------------------
+// --- integers of n bytes
+// -----------------------------------------------------------------------------------------------
 
 I64 low_of(int bytes) { return bytes == 8 ? INT64_MIN : -(I64{1} << (8 * bytes - 1)); }
 I64 high_of(int bytes) { return ~low_of(bytes); }
@@ -59,7 +63,8 @@ U64 clamp_unsigned(double v, int bytes) {
 __extension__ typedef __int128 Int128;
 
 /// An integer as a double with round-to-odd (odd = true), or rounded once in the given mode.
-template <class I> double int_to_double(I v, Round round, bool odd) {
+template <class I>
+double int_to_double(I v, Round round, bool odd) {
   const double d = static_cast<double>(v);
   const Int128 rest = Int128{v} - static_cast<Int128>(d);
   if (rest == 0 || (!odd && round == Round::Nearest)) return d;
@@ -70,13 +75,15 @@ template <class I> double int_to_double(I v, Round round, bool odd) {
   return rest > 0 ? std::nextafter(d, HUGE_VAL) : d;
 }
 
-// --- kinds of source and result ----------------------------------------------------------------------------------------
+// --- kinds of source and result
+// ----------------------------------------------------------------------------------------
 
 struct Signed {};
 struct Unsigned {};
 
 /// Result bits of a double that is exact or rounded to odd.
-template <class D> D finish(const Inst& in, double v) {
+template <class D>
+D finish(const Inst& in, double v) {
   D r;
   if constexpr (std::is_same_v<D, double>) r = v;
   else r = canonical(rounded<D>(v, in.round));
@@ -89,13 +96,15 @@ template <class D> D finish(const Inst& in, double v) {
   else return rounded<D>(v, Round::Nearest);
 }
 
-template <class D> U64 from_double(const Inst& in, double v) {
+template <class D>
+U64 from_double(const Inst& in, double v) {
   if constexpr (std::is_same_v<D, Signed>) return static_cast<U64>(clamp_signed(integral(v, in.round), in.count));
   else if constexpr (std::is_same_v<D, Unsigned>) return clamp_unsigned(integral(v, in.round), in.count);
   else return to_word<D>(finish<D>(in, in.flags & kIntegral ? integral(v, in.round) : v));
 }
 
-template <class D, class I> U64 from_int(const Inst& in, I v) {
+template <class D, class I>
+U64 from_int(const Inst& in, I v) {
   if constexpr (std::is_same_v<D, double>) {
     return std::bit_cast<U64>(finish<double>(in, int_to_double(v, in.round, false)));
   } else if constexpr (!std::is_same_v<D, Signed> && !std::is_same_v<D, Unsigned>) {
@@ -114,7 +123,8 @@ template <class D, class I> U64 from_int(const Inst& in, I v) {
   }
 }
 
-template <class D, class S> U64 converted(const Inst& in, U64 v) {
+template <class D, class S>
+U64 converted(const Inst& in, U64 v) {
   if constexpr (std::is_same_v<S, Signed>) {
     return from_int<D>(in, sign_extended(v, in.size));
   } else if constexpr (std::is_same_v<S, Unsigned>) {
@@ -126,9 +136,11 @@ template <class D, class S> U64 converted(const Inst& in, U64 v) {
   }
 }
 
-template <class D, class S> void convert(Warp& w, const Inst& in) {
+template <class D, class S>
+void convert(Warp& w, const Inst& in) {
   const auto run = [&](auto* d, const auto* a) {
-    each_lane(w.mask, [&, d, a](int l) { d[l] = static_cast<std::remove_pointer_t<decltype(d)>>(converted<D, S>(in, a[l])); });
+    each_lane(w.mask,
+              [&, d, a](int l) { d[l] = static_cast<std::remove_pointer_t<decltype(d)>>(converted<D, S>(in, a[l])); });
   };
   if (in.wide && in.wide_address) run(w.out<U64>(in.ops[0]), w.in<U64>(in.ops[1]));
   else if (in.wide) run(w.out<U64>(in.ops[0]), w.in<U32>(in.ops[1]));
@@ -136,7 +148,8 @@ template <class D, class S> void convert(Warp& w, const Inst& in) {
   else run(w.out<U32>(in.ops[0]), w.in<U32>(in.ops[1]));
 }
 
-template <class F> Handler by_kind(Ty t, F f) {
+template <class F>
+Handler by_kind(Ty t, F f) {
   switch (t) {
     case Ty::f16: return f(F16{});
     case Ty::bf16: return f(BF16{});
@@ -146,7 +159,8 @@ template <class F> Handler by_kind(Ty t, F f) {
   }
 }
 
-// --- packed and 8-bit floats -------------------------------------------------------------------------------------------
+// --- packed and 8-bit floats
+// -------------------------------------------------------------------------------------------
 
 /// e4m3: the largest exponent holds numbers up to 448 (0x7E); 0x7F is NaN.
 U32 encode_e4m3(double v) {
@@ -167,7 +181,8 @@ double decode_e4m3(U32 b) {
 }
 double decode_e5m2(U32 b) { return to_float(F16{static_cast<std::uint16_t>(b << 8)}); }
 
-template <class T> U32 half_bits(const Inst& in, double v) {
+template <class T>
+U32 half_bits(const Inst& in, double v) {
   T r = canonical(rounded<T>(v, in.round));
   if ((in.flags & kRelu) && !is_nan(r) && !(to_float(r) > 0)) r = T{0};
   if ((in.flags & kSatFinite) && std::isinf(to_float(r))) r = T{static_cast<std::uint16_t>(r.bits - 1)};
@@ -175,17 +190,24 @@ template <class T> U32 half_bits(const Inst& in, double v) {
 }
 
 /// d = {high: a, low: b}
-template <U32 (*kEncode)(const Inst&, double), int kBits> Handler pack_two() {
-  return imap2<U32, float, float>([](const Inst& in, float a, float b) { return kEncode(in, a) << kBits | kEncode(in, b); });
+template <U32 (*kEncode)(const Inst&, double), int kBits>
+Handler pack_two() {
+  return imap2<U32, float, float>(
+      [](const Inst& in, float a, float b) { return kEncode(in, a) << kBits | kEncode(in, b); });
 }
 U32 relu_e4m3(const Inst& in, double v) { return encode_e4m3((in.flags & kRelu) && v < 0 ? 0.0 : v); }
 U32 relu_e5m2(const Inst& in, double v) { return encode_e5m2((in.flags & kRelu) && v < 0 ? 0.0 : v); }
 
-template <U32 (*kEncode)(const Inst&, double)> Handler halves_to_bytes() {
-  return imap1<U32, Pair<F16>>([](const Inst& in, Pair<F16> a) { return kEncode(in, to_float(a.hi)) << 8 | kEncode(in, to_float(a.lo)); });
+template <U32 (*kEncode)(const Inst&, double)>
+Handler halves_to_bytes() {
+  return imap1<U32, Pair<F16>>(
+      [](const Inst& in, Pair<F16> a) { return kEncode(in, to_float(a.hi)) << 8 | kEncode(in, to_float(a.lo)); });
 }
-template <double (*kDecode)(U32)> Handler bytes_to_halves() {
-  return imap1<U32, U32>([](const Inst& in, U32 a) { return half_bits<F16>(in, kDecode(a >> 8 & 0xFF)) << 16 | half_bits<F16>(in, kDecode(a & 0xFF)); });
+template <double (*kDecode)(U32)>
+Handler bytes_to_halves() {
+  return imap1<U32, U32>([](const Inst& in, U32 a) {
+    return half_bits<F16>(in, kDecode(a >> 8 & 0xFF)) << 16 | half_bits<F16>(in, kDecode(a & 0xFF));
+  });
 }
 
 Handler packed(Form& f) {
@@ -199,8 +221,10 @@ Handler packed(Form& f) {
   if (d == Ty::f16x2 && from_f32) return pack_two<half_bits<F16>, 16>();
   if (d == Ty::bf16x2 && from_f32) return pack_two<half_bits<BF16>, 16>();
   const bool saturates = f.has("satfinite") && f.has("rn");
-  if (d == Ty::e4m3x2 && saturates) return from_f32 ? pack_two<relu_e4m3, 8>() : s == Ty::f16x2 ? halves_to_bytes<relu_e4m3>() : nullptr;
-  if (d == Ty::e5m2x2 && saturates) return from_f32 ? pack_two<relu_e5m2, 8>() : s == Ty::f16x2 ? halves_to_bytes<relu_e5m2>() : nullptr;
+  if (d == Ty::e4m3x2 && saturates)
+    return from_f32 ? pack_two<relu_e4m3, 8>() : s == Ty::f16x2 ? halves_to_bytes<relu_e4m3>() : nullptr;
+  if (d == Ty::e5m2x2 && saturates)
+    return from_f32 ? pack_two<relu_e5m2, 8>() : s == Ty::f16x2 ? halves_to_bytes<relu_e5m2>() : nullptr;
   if (d == Ty::f16x2 && s == Ty::e4m3x2) return bytes_to_halves<decode_e4m3>();
   if (d == Ty::f16x2 && s == Ty::e5m2x2) return bytes_to_halves<decode_e5m2>();
   return nullptr;
@@ -212,7 +236,9 @@ Handler to_tf32(Form& f) {
   f.src(1, Ty::f32);
   if (f.type(1) != Ty::f32) return nullptr;
   if (f.has("rna"))
-    return map1<U32, U32>([](U32 v) { return (v & 0x7FFFFFFF) > 0x7F800000 ? kNaN32 : (v & 0x7F800000) == 0x7F800000 ? v : (v + 0x1000) & ~0x1FFFu; });
+    return map1<U32, U32>([](U32 v) {
+      return (v & 0x7FFFFFFF) > 0x7F800000 ? kNaN32 : (v & 0x7F800000) == 0x7F800000 ? v : (v + 0x1000) & ~0x1FFFu;
+    });
   if (!f.has("rn") && !f.has("rz")) return nullptr;
   return imap1<U32, float>([](const Inst& in, float v) {
     if (v != v) return kNaN32;
@@ -249,7 +275,8 @@ Handler make_cvt(Form& f) {
   f.inst.wide_address = bits(from) == 64;
   f.inst.count = static_cast<std::uint8_t>(bytes(d));
   f.inst.size = static_cast<std::uint8_t>(bytes(s));
-  return by_kind(d, [&](auto dk) { return by_kind(s, [](auto sk) -> Handler { return convert<decltype(dk), decltype(sk)>; }); });
+  return by_kind(
+      d, [&](auto dk) { return by_kind(s, [](auto sk) -> Handler { return convert<decltype(dk), decltype(sk)>; }); });
 }
 
 /// cvt.pack.sat.u8.s32.b32 d, a, b, c: two saturated values below the low half of c.
@@ -263,13 +290,25 @@ Handler make_cvt_pack(Form& f) {
   else f.zero();
   const auto pick = [](auto fn) { return map3<U32, std::int32_t, std::int32_t, U32>(fn); };
   using I = std::int32_t;
-  if (d == Ty::u8) return pick([](I a, I b, U32 c) { return c << 16 | static_cast<U32>(std::clamp(a, 0, 255)) << 8 | static_cast<U32>(std::clamp(b, 0, 255)); });
+  if (d == Ty::u8)
+    return pick([](I a, I b, U32 c) {
+      return c << 16 | static_cast<U32>(std::clamp(a, 0, 255)) << 8 | static_cast<U32>(std::clamp(b, 0, 255));
+    });
   if (d == Ty::s8)
-    return pick([](I a, I b, U32 c) { return c << 16 | (static_cast<U32>(std::clamp(a, -128, 127)) & 0xFF) << 8 | (static_cast<U32>(std::clamp(b, -128, 127)) & 0xFF); });
+    return pick([](I a, I b, U32 c) {
+      return c << 16 | (static_cast<U32>(std::clamp(a, -128, 127)) & 0xFF) << 8 |
+             (static_cast<U32>(std::clamp(b, -128, 127)) & 0xFF);
+    });
   if (f.count() != 3) return nullptr;
-  if (d == Ty::u16) return pick([](I a, I b, U32) { return static_cast<U32>(std::clamp(a, 0, 65535)) << 16 | static_cast<U32>(std::clamp(b, 0, 65535)); });
+  if (d == Ty::u16)
+    return pick([](I a, I b, U32) {
+      return static_cast<U32>(std::clamp(a, 0, 65535)) << 16 | static_cast<U32>(std::clamp(b, 0, 65535));
+    });
   if (d == Ty::s16)
-    return pick([](I a, I b, U32) { return static_cast<U32>(std::clamp(a, -32768, 32767)) << 16 | (static_cast<U32>(std::clamp(b, -32768, 32767)) & 0xFFFF); });
+    return pick([](I a, I b, U32) {
+      return static_cast<U32>(std::clamp(a, -32768, 32767)) << 16 |
+             (static_cast<U32>(std::clamp(b, -32768, 32767)) & 0xFFFF);
+    });
   return nullptr;
 }
 

@@ -30,7 +30,8 @@ std::vector<std::string_view> words(std::string_view opcode) {
 
 bool contains_word(std::string_view list, std::string_view word) {
   for (std::size_t at = 0; (at = list.find(word, at)) != std::string_view::npos; at += word.size()) {
-    const bool begins = at == 0 || list[at - 1] == ' ', ends = at + word.size() == list.size() || list[at + word.size()] == ' ';
+    const bool begins = at == 0 || list[at - 1] == ' ',
+               ends = at + word.size() == list.size() || list[at + word.size()] == ' ';
     if (begins && ends) return true;
   }
   return false;
@@ -53,21 +54,46 @@ struct SpecialName {
   Special which;
 };
 constexpr SpecialName kSpecials[] = {
-    {"%tid.x", Special::TidX}, {"%tid.y", Special::TidY}, {"%tid.z", Special::TidZ},
-    {"%ntid.x", Special::NtidX}, {"%ntid.y", Special::NtidY}, {"%ntid.z", Special::NtidZ},
-    {"%ctaid.x", Special::CtaX}, {"%ctaid.y", Special::CtaY}, {"%ctaid.z", Special::CtaZ},
-    {"%nctaid.x", Special::NctaX}, {"%nctaid.y", Special::NctaY}, {"%nctaid.z", Special::NctaZ},
-    {"%laneid", Special::LaneId}, {"%warpid", Special::WarpId}, {"%nwarpid", Special::NWarpId},
-    {"%smid", Special::SmId}, {"%nsmid", Special::NSmId}, {"%gridid", Special::GridId},
-    {"%lanemask_eq", Special::MaskEq}, {"%lanemask_lt", Special::MaskLt}, {"%lanemask_le", Special::MaskLe},
-    {"%lanemask_gt", Special::MaskGt}, {"%lanemask_ge", Special::MaskGe},
-    {"%dynamic_smem_size", Special::DynamicSmem}, {"%total_smem_size", Special::TotalSmem},
+    {"%tid.x", Special::TidX},
+    {"%tid.y", Special::TidY},
+    {"%tid.z", Special::TidZ},
+    {"%ntid.x", Special::NtidX},
+    {"%ntid.y", Special::NtidY},
+    {"%ntid.z", Special::NtidZ},
+    {"%ctaid.x", Special::CtaX},
+    {"%ctaid.y", Special::CtaY},
+    {"%ctaid.z", Special::CtaZ},
+    {"%nctaid.x", Special::NctaX},
+    {"%nctaid.y", Special::NctaY},
+    {"%nctaid.z", Special::NctaZ},
+    {"%laneid", Special::LaneId},
+    {"%warpid", Special::WarpId},
+    {"%nwarpid", Special::NWarpId},
+    {"%smid", Special::SmId},
+    {"%nsmid", Special::NSmId},
+    {"%gridid", Special::GridId},
+    {"%lanemask_eq", Special::MaskEq},
+    {"%lanemask_lt", Special::MaskLt},
+    {"%lanemask_le", Special::MaskLe},
+    {"%lanemask_gt", Special::MaskGt},
+    {"%lanemask_ge", Special::MaskGe},
+    {"%dynamic_smem_size", Special::DynamicSmem},
+    {"%total_smem_size", Special::TotalSmem},
     // Clusters have one block each.
-    {"%clusterid.x", Special::CtaX}, {"%clusterid.y", Special::CtaY}, {"%clusterid.z", Special::CtaZ},
-    {"%nclusterid.x", Special::NctaX}, {"%nclusterid.y", Special::NctaY}, {"%nclusterid.z", Special::NctaZ},
-    {"%cluster_ctaid.x", Special::Zero}, {"%cluster_ctaid.y", Special::Zero}, {"%cluster_ctaid.z", Special::Zero},
-    {"%cluster_nctaid.x", Special::One}, {"%cluster_nctaid.y", Special::One}, {"%cluster_nctaid.z", Special::One},
-    {"%cluster_ctarank", Special::Zero}, {"%cluster_nctarank", Special::One},
+    {"%clusterid.x", Special::CtaX},
+    {"%clusterid.y", Special::CtaY},
+    {"%clusterid.z", Special::CtaZ},
+    {"%nclusterid.x", Special::NctaX},
+    {"%nclusterid.y", Special::NctaY},
+    {"%nclusterid.z", Special::NctaZ},
+    {"%cluster_ctaid.x", Special::Zero},
+    {"%cluster_ctaid.y", Special::Zero},
+    {"%cluster_ctaid.z", Special::Zero},
+    {"%cluster_nctaid.x", Special::One},
+    {"%cluster_nctaid.y", Special::One},
+    {"%cluster_nctaid.z", Special::One},
+    {"%cluster_ctarank", Special::Zero},
+    {"%cluster_nctarank", Special::One},
 };
 
 constexpr Row kRows[] = {
@@ -86,62 +112,6 @@ const Row* find_row(std::string_view opcode) {
 }
 
 }  // namespace
-
-// --- Form ------------------------------------------------------------------------------------------------------------
-
-void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt)); }
-void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt)); }
-void Form::dst(std::size_t i, Ty t) {
-  if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
-  dst(operand(i), t);
-}
-void Form::src(std::size_t i, Ty t) {
-  if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
-  src(operand(i), t);
-}
-void Form::same_type_operands(std::size_t n) {
-  if (count() != n || types.size() != 1) fail(fmt::format("has {} operands and {} types, needs {} and 1", count(), types.size(), n));
-  dst(0, type());
-  for (std::size_t i = 1; i < n; ++i) src(i, type());
-}
-void Form::none() { decoder.add_reference(kNoRef); }
-void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
-void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry()); }
-int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
-void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
-
-void Form::address(const ptx::Operand& o) {
-  if (o.kind != Kind::Address) fail("expected an address in brackets");
-  inst.imm = o.value;
-  if (o.has_base) {
-    inst.wide_address = register_bits(o) == 64;
-    ptx::Operand base = o;
-    base.kind = Kind::Reg;
-    src(base, inst.wide_address ? Ty::b64 : Ty::b32);
-    return;
-  }
-  none();
-  if (o.name.empty()) return;
-  const Place p = decoder.find(o, stmt);
-  inst.imm += static_cast<std::int64_t>(p.at);
-  // A parameter of an expanded function lives in its caller's frame.
-  if (inst.space == Space::Param || inst.space == Space::Generic) inst.space = p.space;
-}
-
-std::int64_t Form::immediate(std::size_t i) const {
-  if (i >= count() || operand(i).kind != Kind::Int) fail(fmt::format("operand {} must be an immediate", i + 1));
-  return operand(i).value;
-}
-
-void Form::float_modifiers() {
-  if (has("rz")) inst.round = Round::Zero;
-  if (has("rm")) inst.round = Round::Down;
-  if (has("rp")) inst.round = Round::Up;
-  static constexpr std::pair<std::string_view, std::uint16_t> kFlags[] = {
-      {"ftz", kFtz}, {"sat", kSat}, {"NaN", kNaN}, {"xorsign", kXorSign}, {"abs", kAbs}, {"relu", kRelu}, {"satfinite", kSatFinite}};
-  for (const auto& [word, flag] : kFlags)
-    if (has(word)) inst.flags |= flag;
-}
 
 // --- Decoder: variables and registers --------------------------------------------------------------------------------
 
@@ -178,14 +148,15 @@ void Decoder::place_shared() {
 void Decoder::place_variable(const ptx::Variable& v, Frame& frame) {
   Place p{v.space, 0};
   if (v.space == Space::Shared) {
-    p = shared_variables_.at(&v);   // one object, however often the function is expanded
+    p = shared_variables_.at(&v);  // one object, however often the function is expanded
   } else if (v.space == Space::Local || v.space == Space::Param) {
     p.space = Space::Local;
     local_at_ = static_cast<std::uint32_t>(align_up(local_at_, v.align));
     p.at = local_at_;
     local_at_ += static_cast<std::uint32_t>(v.bytes);
   } else {
-    throw DeviceError(fmt::format("kernel {}: variable {} of {} has an unsupported state space", entry_.name, v.name, frame.function->name));
+    throw DeviceError(fmt::format("kernel {}: variable {} of {} has an unsupported state space", entry_.name, v.name,
+                                  frame.function->name));
   }
   frame.locals.push_back(p);
 }
@@ -274,12 +245,18 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       if (bits(t) < 32) return constant(static_cast<std::uint64_t>(o.value) & ((1u << bits(t)) - 1), false);
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Float32:
-      if (t == Ty::f64) return constant(std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)))), true);
+      if (t == Ty::f64)
+        return constant(std::bit_cast<std::uint64_t>(
+                            static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)))),
+                        true);
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Float64:
-      if (t == Ty::f32) return constant(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value))), false);
+      if (t == Ty::f32)
+        return constant(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value))), false);
       return constant(static_cast<std::uint64_t>(o.value), wide);
-    case Kind::Address: case Kind::Vector: case Kind::Sink: break;
+    case Kind::Address:
+    case Kind::Vector:
+    case Kind::Sink: break;
   }
   fail(s, "an operand is of a kind this instruction does not take");
 }
@@ -358,9 +335,13 @@ void Decoder::operands_by_pattern(Form& form, std::string_view pattern) {
       ++i;
       continue;
     }
-    const Ty t = c == 'W' ? widened(form.type()) : c == 'u' ? Ty::u32 : c == 'p' ? Ty::pred : form.type(static_cast<std::size_t>(c - '0'));
+    const Ty t = c == 'W'   ? widened(form.type())
+                 : c == 'u' ? Ty::u32
+                 : c == 'p' ? Ty::pred
+                            : form.type(static_cast<std::size_t>(c - '0'));
     if (t == Ty::none) fail(form.stmt, "a type is missing");
-    if (i < form.count() && !form.operand(i).parts.empty()) fail(form.stmt, "an operand is of a kind this instruction does not take");
+    if (i < form.count() && !form.operand(i).parts.empty())
+      fail(form.stmt, "an operand is of a kind this instruction does not take");
     if (dest) form.dst(i++, t);
     else form.src(i++, t);
   }
@@ -418,7 +399,8 @@ bool Decoder::returns() {
   if (frames_.size() == 1) return exits(), true;
   flow_ = Flow::Jump;
   Frame& f = *frames_.back();
-  f.fixups.push_back({static_cast<std::uint32_t>(program_->code.size()), static_cast<std::uint32_t>(f.function->body.size()), -1});
+  f.fixups.push_back(
+      {static_cast<std::uint32_t>(program_->code.size()), static_cast<std::uint32_t>(f.function->body.size()), -1});
   return false;
 }
 
@@ -429,12 +411,14 @@ void Decoder::expand_call(const ptx::Stmt& s) {
   if (s.guard >= 0) fail(s, "a call under a predicate");
   if (s.operands.size() <= name_at || s.operands[name_at].kind != Kind::Symbol) fail(s, "an indirect call");
   const ptx::Function* callee = module_.find(s.operands[name_at].name);
-  if (!callee || callee->entry) fail(s, fmt::format("the function {} is not defined in this module", s.operands[name_at].name));
+  if (!callee || callee->entry)
+    fail(s, fmt::format("the function {} is not defined in this module", s.operands[name_at].name));
   for (const Frame* f : frames_)
     if (f->function == callee) fail(s, fmt::format("{} calls itself", callee->name));
   Frame frame;
   const auto bind = [&](const std::vector<ptx::Variable>& formal, const std::vector<ptx::Operand>& actual) {
-    if (formal.size() != actual.size()) fail(s, fmt::format("{} takes {} arguments, the call gives {}", callee->name, formal.size(), actual.size()));
+    if (formal.size() != actual.size())
+      fail(s, fmt::format("{} takes {} arguments, the call gives {}", callee->name, formal.size(), actual.size()));
     for (std::size_t i = 0; i < formal.size(); ++i) {
       if (actual[i].kind != Kind::Symbol) fail(s, "an argument that is not a .param variable");
       frame.params[formal[i].name] = find(actual[i], s);
@@ -445,7 +429,7 @@ void Decoder::expand_call(const ptx::Stmt& s) {
   bind(callee->params, s.operands.size() > name_at + 1 ? s.operands[name_at + 1].parts : kNothing);
   open(frame, *callee);
   body(frame);
-  skip_ = true;   // statements of the callee set it for themselves
+  skip_ = true;  // statements of the callee set it for themselves
 }
 
 void Decoder::finish() {
@@ -489,7 +473,8 @@ std::shared_ptr<const Program> Decoder::run() {
   return program_;
 }
 
-std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module> module, const ptx::Function& entry, Symbols globals) {
+std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module> module, const ptx::Function& entry,
+                                      Symbols globals) {
   return Decoder(std::move(module), entry, std::move(globals)).run();
 }
 

@@ -1,4 +1,5 @@
-// decode(): one .entry of a parsed module → Program. Calls of .func are expanded in place, so control flow is one graph.
+// decode(): one .entry of a parsed module → Program. Calls of .func are expanded in place, so control flow is one
+// graph.
 #pragma once
 #include <map>
 #include <memory>
@@ -56,14 +57,14 @@ class Decoder {
   /// A function while its body is decoded.
   struct Frame {
     const ptx::Function* function = nullptr;
-    std::vector<Ref> slots;                       // of its registers
+    std::vector<Ref> slots;  // of its registers
     std::vector<Place> locals;
     Symbols params;
-    std::vector<std::uint32_t> pc_of;             // of its statements, and one behind the last
+    std::vector<std::uint32_t> pc_of;  // of its statements, and one behind the last
     struct Fixup {
       std::uint32_t inst;
-      std::uint32_t stmt;                         // target
-      std::int64_t operand;                       // -1: the instruction's imm, else index in the operand pool
+      std::uint32_t stmt;    // target
+      std::int64_t operand;  // -1: the instruction's imm, else index in the operand pool
     };
     std::vector<Fixup> fixups;
   };
@@ -85,19 +86,19 @@ class Decoder {
   const ptx::Module& module_;
   const ptx::Function& entry_;
   Symbols symbols_;
-  std::vector<Frame*> frames_;                    // innermost last
-  std::vector<std::size_t> operand_start_;        // of each instruction, until the pool stops growing
-  std::vector<Ref> pending_;                      // operands of the instruction being decoded
+  std::vector<Frame*> frames_;              // innermost last
+  std::vector<std::size_t> operand_start_;  // of each instruction, until the pool stops growing
+  std::vector<Ref> pending_;                // operands of the instruction being decoded
   std::vector<Flow> flows_;
-  Flow flow_ = Flow::Next;                        // of the instruction being decoded
-  bool skip_ = false;                             // it leaves none
-  std::uint32_t words_ = 0;                       // of the register file so far
+  Flow flow_ = Flow::Next;   // of the instruction being decoded
+  bool skip_ = false;        // it leaves none
+  std::uint32_t words_ = 0;  // of the register file so far
   std::uint32_t pred_words_ = 0, pred_free_ = 0;
   std::uint32_t shared_at_ = kSharedBase, local_at_ = 0;
   Ref carry_ = 0, sink32_ = 0, sink64_ = 0, sink_pred_ = 0;
   std::map<std::pair<std::uint64_t, bool>, Ref> constants_;
   std::map<std::pair<std::string_view, bool>, Ref> specials_;
-  std::map<const ptx::Variable*, Place> shared_variables_;   // looked up only, never iterated
+  std::map<const ptx::Variable*, Place> shared_variables_;  // looked up only, never iterated
 };
 
 }  // namespace kiln::rt::sim

@@ -73,7 +73,9 @@ class SimEvent final : public EventImpl {
   explicit SimEvent(std::shared_ptr<SimDevice> device) : device_(std::move(device)) {}
   void record(StreamImpl&) override {}
   void synchronize() override { device_->throw_fault(); }
-  double us_since(const EventImpl&) const override { throw DeviceError("the simulator has no clock: it counts work (Device::counters)"); }
+  double us_since(const EventImpl&) const override {
+    throw DeviceError("the simulator has no clock: it counts work (Device::counters)");
+  }
 
  private:
   std::shared_ptr<SimDevice> device_;
@@ -81,7 +83,8 @@ class SimEvent final : public EventImpl {
 
 }  // namespace
 
-// --- kernels -----------------------------------------------------------------------------------------------------------
+// --- kernels
+// -----------------------------------------------------------------------------------------------------------
 
 SimKernel::~SimKernel() {
   for (std::uint64_t at : owned_) device_->free(at, nullptr);
@@ -94,9 +97,11 @@ std::uint32_t SimKernel::resident_clusters() const {
 }
 
 void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
-  if (&stream.device() != device_.get()) throw DeviceError(fmt::format("kernel {} is loaded on another device than the stream's", image_.name));
+  if (&stream.device() != device_.get())
+    throw DeviceError(fmt::format("kernel {} is loaded on another device than the stream's", image_.name));
   if (bytes != program_->param_bytes)
-    throw DeviceError(fmt::format("kernel {} takes {} bytes of parameters, the launch gives {}", image_.name, program_->param_bytes, bytes));
+    throw DeviceError(fmt::format("kernel {} takes {} bytes of parameters, the launch gives {}", image_.name,
+                                  program_->param_bytes, bytes));
   const auto* p = static_cast<const std::byte*>(params);
   std::vector<std::byte> copy(p, p + bytes);
   auto& own = static_cast<SimStream&>(stream);
@@ -105,7 +110,8 @@ void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* p
   device_->run(*program_, image_.recipe(), dims, std::move(copy));
 }
 
-// --- device ------------------------------------------------------------------------------------------------------------
+// --- device
+// ------------------------------------------------------------------------------------------------------------
 
 SimDevice::SimDevice(Arch arch, int sms) : arch_(arch), sms_(sms), heap_(kTotalMemory) {}
 
@@ -165,17 +171,25 @@ std::optional<PointerInfo> SimDevice::pointer_info(DevicePtr at) const {
   return info;
 }
 
-void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const LaunchDims& dims, std::vector<std::byte> params) {
+void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const LaunchDims& dims,
+                    std::vector<std::byte> params) {
   const std::size_t shared = program.shared_bytes + std::size_t{recipe.smem_bytes};
   if (shared > max_shared_bytes())
-    throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared, target(), max_shared_bytes()));
+    throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared,
+                                  target(), max_shared_bytes()));
   Counters counters;
   counters.launches = 1;
   std::string fault;
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
-    const Launch launch{program, *view, dims.grid, recipe.block, std::move(params), recipe.smem_bytes, static_cast<std::uint32_t>(sms_)};
+    const Launch launch{program,
+                        *view,
+                        dims.grid,
+                        recipe.block,
+                        std::move(params),
+                        recipe.smem_bytes,
+                        static_cast<std::uint32_t>(sms_)};
     fault = execute(launch, counters);
   }
   const std::scoped_lock lock(mutex_);
@@ -184,7 +198,9 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
 }
 
 void SimDevice::refuse_while_capturing(const char* what) const {
-  if (capturing_ != 0) throw DeviceError(fmt::format("{}: a stream of {} is being captured, and a capture holds kernels only", what, name()));
+  if (capturing_ != 0)
+    throw DeviceError(
+        fmt::format("{}: a stream of {} is being captured, and a capture holds kernels only", what, name()));
 }
 
 void SimDevice::throw_fault() {

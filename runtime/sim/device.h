@@ -1,5 +1,5 @@
-// The simulator as a device: launches run when they are issued, on the calling thread and helpers; a fault of a kernel is
-// kept and thrown by the next synchronisation, download or launch, after which the device is usable again.
+// The simulator as a device: launches run when they are issued, on the calling thread and helpers; a fault of a kernel
+// is kept and thrown by the next synchronisation, download or launch, after which the device is usable again.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -61,8 +61,8 @@ class SimDevice final : public DeviceImpl {
   const int sms_;
   Heap heap_;
   std::atomic<int> capturing_{0};
-  std::mutex running_;             ///< held while a kernel runs; freeing memory waits for it
-  mutable std::mutex mutex_;       ///< guards the members below
+  std::mutex running_;        ///< held while a kernel runs; freeing memory waits for it
+  mutable std::mutex mutex_;  ///< guards the members below
   Counters counters_;
   std::optional<std::string> fault_;
 };

@@ -1,8 +1,9 @@
 // Running a launch: the loop of a warp, the warps of a block taking turns, blocks over host threads.
 //
-// Results do not depend on the number of host threads. Blocks of a kernel without operations between blocks are independent,
-// so each host thread runs whole blocks. A kernel with such operations (atomics, volatile and acquire accesses, fences on
-// global memory) is run by one thread, resident blocks taking turns in fixed slices, so that a block may wait for another.
+// Results do not depend on the number of host threads. Blocks of a kernel without operations between blocks are
+// independent, so each host thread runs whole blocks. A kernel with such operations (atomics, volatile and acquire
+// accesses, fences on global memory) is run by one thread, resident blocks taking turns in fixed slices, so that a
+// block may wait for another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +20,9 @@
 namespace kiln::rt::sim {
 namespace {
 
-constexpr std::uint64_t kWarpSlice = 4096;         // instructions before the next warp of the block gets its turn
-constexpr std::uint64_t kBlockSlice = 1 << 16;     // and before the next resident block does
-constexpr std::uint64_t kBlocksPerThread = 4;      // fewer are not worth a host thread of their own
+constexpr std::uint64_t kWarpSlice = 4096;      // instructions before the next warp of the block gets its turn
+constexpr std::uint64_t kBlockSlice = 1 << 16;  // and before the next resident block does
+constexpr std::uint64_t kBlocksPerThread = 4;   // fewer are not worth a host thread of their own
 constexpr std::uint32_t kThreadsPerSm = 2048, kBlocksPerSm = 32, kSharedPerSm = 228 << 10;
 
 /// Registers start with all bits set (a NaN, an address no access is allowed to), so that a value nobody wrote is seen.
@@ -62,7 +63,8 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
     case Special::MaskLe: return (2u << lane) - 1;
     case Special::MaskGt: return ~((2u << lane) - 1);
     case Special::MaskGe: return ~((1u << lane) - 1);
-    case Special::GridId: case Special::Zero: return 0;
+    case Special::GridId:
+    case Special::Zero: return 0;
     case Special::One: return 1;
     case Special::DynamicSmem: return launch.dynamic_smem;
     case Special::TotalSmem: return b.shared_end();
@@ -122,19 +124,20 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
 }
 
 void run_communicating(const Launch& launch, FirstFault& first, Counters& counters) {
-  const std::uint64_t places = std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
+  const std::uint64_t places =
+      std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
   std::vector<Block> resident(std::min(launch.blocks(), places));
   std::uint64_t next = 0, left = launch.blocks();
   try {
     while (left > 0) {
+      // A place whose block ends within its slice takes the next one at once; so few blocks are alive unless they wait.
       for (Block& b : resident) {
-        if (!b.started) {
-          if (next == launch.blocks()) continue;
-          b.start(launch, next++);
+        while (b.started || next < launch.blocks()) {
+          if (!b.started) b.start(launch, next++);
+          if (!b.run(kBlockSlice)) break;
+          b.started = false;
+          --left;
         }
-        if (!b.run(kBlockSlice)) continue;
-        b.started = false;
-        --left;
       }
     }
   } catch (const Fault& f) {
@@ -165,7 +168,8 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
   launch = &l;
   linear = linear_id;
   started = true;
-  id = {static_cast<std::uint32_t>(linear_id % l.grid[0]), static_cast<std::uint32_t>(linear_id / l.grid[0] % l.grid[1]),
+  id = {static_cast<std::uint32_t>(linear_id % l.grid[0]),
+        static_cast<std::uint32_t>(linear_id / l.grid[0] % l.grid[1]),
         static_cast<std::uint32_t>(linear_id / l.grid[0] / l.grid[1])};
   const Program& p = l.program;
   const std::uint32_t threads = l.threads(), n_warps = (threads + kLanes - 1) / kLanes;
@@ -219,13 +223,15 @@ std::string execute(const Launch& launch, Counters& counters) {
     run_communicating(launch, first, counters);
     return first.message();
   }
-  std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS()) : std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
+                                                : std::max(1u, std::thread::hardware_concurrency());
   n = std::max<std::uint64_t>(1, std::min(n, launch.blocks() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
   std::vector<Counters> totals(n);
   {
     std::vector<std::jthread> others;
-    for (std::uint64_t i = 1; i < n; ++i) others.emplace_back([&, i] { run_independent(launch, next, first, totals[i]); });
+    for (std::uint64_t i = 1; i < n; ++i)
+      others.emplace_back([&, i] { run_independent(launch, next, first, totals[i]); });
     run_independent(launch, next, first, totals[0]);
   }
   for (const Counters& c : totals) add(counters, c);

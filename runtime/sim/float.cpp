@@ -12,22 +12,35 @@
 namespace kiln::rt::sim {
 namespace {
 
-// --- the operations on one lane: plain (to nearest, no modifier) and by the instruction's rounding ---------------------
+// --- the operations on one lane: plain (to nearest, no modifier) and by the instruction's rounding
+// ---------------------
 
 struct Add {
-  template <class T> static T plain(T a, T b) { return a + b; }
+  template <class T>
+  static T plain(T a, T b) {
+    return a + b;
+  }
   static double odd(double a, double b, Round r) { return fma_odd(1.0, a, b, r); }
 };
 struct Sub {
-  template <class T> static T plain(T a, T b) { return a - b; }
+  template <class T>
+  static T plain(T a, T b) {
+    return a - b;
+  }
   static double odd(double a, double b, Round r) { return fma_odd(1.0, a, -b, r); }
 };
 struct Mul {
-  template <class T> static T plain(T a, T b) { return a * b; }
+  template <class T>
+  static T plain(T a, T b) {
+    return a * b;
+  }
   static double odd(double a, double b, Round) { return a * b; }
 };
 struct Div {
-  template <class T> static T plain(T a, T b) { return a / b; }
+  template <class T>
+  static T plain(T a, T b) {
+    return a / b;
+  }
   static double odd(double a, double b, Round) { return div_odd(a, b); }
 };
 struct Fma {
@@ -36,16 +49,23 @@ struct Fma {
   static double odd(double a, double b, double c, Round r) { return fma_odd(a, b, c, r); }
 };
 struct Rcp {
-  template <class T> static T plain(T a) { return T{1} / a; }
+  template <class T>
+  static T plain(T a) {
+    return T{1} / a;
+  }
   static double odd(double a, Round) { return div_odd(1.0, a); }
 };
 struct Sqrt {
-  template <class T> static T plain(T a) { return std::sqrt(a); }
+  template <class T>
+  static T plain(T a) {
+    return std::sqrt(a);
+  }
   static double odd(double a, Round) { return sqrt_odd(a); }
 };
 
 /// Clamps and canonicalises a result as the modifiers say.
-template <class T> T finish(const Inst& in, T v) {
+template <class T>
+T finish(const Inst& in, T v) {
   v = canonical(v);
   if (in.flags & kFtz) v = flushed(v);
   if (in.flags & kSat) {
@@ -58,57 +78,80 @@ template <class T> T finish(const Inst& in, T v) {
   }
   return v;
 }
-template <class T> T prepared(const Inst& in, T v) { return in.flags & kFtz ? flushed(v) : v; }
+template <class T>
+T prepared(const Inst& in, T v) {
+  return in.flags & kFtz ? flushed(v) : v;
+}
 
-template <class Op, class T, class... A> T narrow(const Inst& in, A... a) {
+template <class Op, class T, class... A>
+T narrow(const Inst& in, A... a) {
   return finish(in, rounded<T>(Op::odd(static_cast<double>(to_float(prepared(in, a)))..., in.round), in.round));
 }
 
 /// f64 in a directed mode, by the host's rounding mode; volatile keeps the operation between the two switches.
-template <class Op, class... A> double directed(Round round, A... a) {
+template <class Op, class... A>
+double directed(Round round, A... a) {
   static constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   const int before = std::fegetround();
   std::fesetround(kModes[static_cast<int>(round)]);
-  volatile double result = [](auto... v) { return Op::plain(static_cast<double>(v)...); }(static_cast<volatile double>(a)...);
+  volatile double result = [](auto... v) {
+    return Op::plain(static_cast<double>(v)...);
+  }(static_cast<volatile double>(a)...);
   std::fesetround(before);
   return result;
 }
 
-template <class Op, class T> struct Lane {
+template <class Op, class T>
+struct Lane {
   T operator()(const Inst& in, T a) const { return narrow<Op, T>(in, a); }
   T operator()(const Inst& in, T a, T b) const { return narrow<Op, T>(in, a, b); }
   T operator()(const Inst& in, T a, T b, T c) const { return narrow<Op, T>(in, a, b, c); }
 };
-template <class Op, class T> struct PairLane {
+template <class Op, class T>
+struct PairLane {
   using P = Pair<T>;
-  P operator()(const Inst& in, P a, P b) const { return {narrow<Op, T>(in, a.lo, b.lo), narrow<Op, T>(in, a.hi, b.hi)}; }
-  P operator()(const Inst& in, P a, P b, P c) const { return {narrow<Op, T>(in, a.lo, b.lo, c.lo), narrow<Op, T>(in, a.hi, b.hi, c.hi)}; }
+  P operator()(const Inst& in, P a, P b) const {
+    return {narrow<Op, T>(in, a.lo, b.lo), narrow<Op, T>(in, a.hi, b.hi)};
+  }
+  P operator()(const Inst& in, P a, P b, P c) const {
+    return {narrow<Op, T>(in, a.lo, b.lo, c.lo), narrow<Op, T>(in, a.hi, b.hi, c.hi)};
+  }
 };
-template <class Op> struct DirectedLane {
-  template <class... A> double operator()(const Inst& in, A... a) const { return directed<Op>(in.round, a...); }
+template <class Op>
+struct DirectedLane {
+  template <class... A>
+  double operator()(const Inst& in, A... a) const {
+    return directed<Op>(in.round, a...);
+  }
 };
 
-template <int kArity, class T, class F> Handler imap(F f) {
+template <int kArity, class T, class F>
+Handler imap(F f) {
   if constexpr (kArity == 1) return imap1<T, T>(f);
   else if constexpr (kArity == 2) return imap2<T, T, T>(f);
   else return imap3<T, T, T, T>(f);
 }
 
 /// The handler of Op with kArity operands for the form's type and modifiers.
-template <class Op, int kArity> Handler arithmetic(Form& f) {
+template <class Op, int kArity>
+Handler arithmetic(Form& f) {
   f.float_modifiers();
   const bool plain = f.inst.round == Round::Nearest && f.inst.flags == 0;
   switch (f.type()) {
     case Ty::f32:
       if (!plain) return imap<kArity, float>(Lane<Op, float>{});
       if constexpr (kArity == 1) return map1<float, float>([](float a) { return canonical(Op::plain(a)); });
-      else if constexpr (kArity == 2) return map2<float, float, float>([](float a, float b) { return canonical(Op::plain(a, b)); });
-      else return map3<float, float, float, float>([](float a, float b, float c) { return canonical(Op::plain(a, b, c)); });
+      else if constexpr (kArity == 2)
+        return map2<float, float, float>([](float a, float b) { return canonical(Op::plain(a, b)); });
+      else
+        return map3<float, float, float, float>(
+            [](float a, float b, float c) { return canonical(Op::plain(a, b, c)); });
     case Ty::f64:
       if (f.inst.flags) return nullptr;
       if (f.inst.round != Round::Nearest) return imap<kArity, double>(DirectedLane<Op>{});
       if constexpr (kArity == 1) return map1<double, double>([](double a) { return Op::plain(a); });
-      else if constexpr (kArity == 2) return map2<double, double, double>([](double a, double b) { return Op::plain(a, b); });
+      else if constexpr (kArity == 2)
+        return map2<double, double, double>([](double a, double b) { return Op::plain(a, b); });
       else return map3<double, double, double, double>([](double a, double b, double c) { return Op::plain(a, b, c); });
     default: break;
   }
@@ -124,22 +167,31 @@ template <class Op, int kArity> Handler arithmetic(Form& f) {
 }
 
 /// f32 and f64 only.
-template <class Op, int kArity> Handler wide_arithmetic(Form& f) {
+template <class Op, int kArity>
+Handler wide_arithmetic(Form& f) {
   return f.type() == Ty::f32 || f.type() == Ty::f64 ? arithmetic<Op, kArity>(f) : nullptr;
 }
 
-// --- approximate functions: double(lane) → double, rounded once -------------------------------------------------------
+// --- approximate functions: double(lane) → double, rounded once
+// -------------------------------------------------------
 
-template <class F> struct ApproxLane {
-  template <class T> T operator()(const Inst& in, T a) const {
+template <class F>
+struct ApproxLane {
+  template <class T>
+  T operator()(const Inst& in, T a) const {
     return finish(in, rounded<T>(F{}(static_cast<double>(to_float(prepared(in, a)))), Round::Nearest));
   }
 };
-template <class F> struct ApproxPair {
-  template <class T> Pair<T> operator()(const Inst& in, Pair<T> a) const { return {ApproxLane<F>{}(in, a.lo), ApproxLane<F>{}(in, a.hi)}; }
+template <class F>
+struct ApproxPair {
+  template <class T>
+  Pair<T> operator()(const Inst& in, Pair<T> a) const {
+    return {ApproxLane<F>{}(in, a.lo), ApproxLane<F>{}(in, a.hi)};
+  }
 };
 
-template <class F> Handler approximate(Form& f, F) {
+template <class F>
+Handler approximate(Form& f, F) {
   f.float_modifiers();
   switch (f.type()) {
     case Ty::f32: return imap1<float, float>(ApproxLane<F>{});
@@ -150,29 +202,47 @@ template <class F> Handler approximate(Form& f, F) {
     default: return nullptr;
   }
 }
-template <class F> Handler approximate32(Form& f, F fn) { return f.type() == Ty::f32 ? approximate(f, fn) : nullptr; }
+template <class F>
+Handler approximate32(Form& f, F fn) {
+  return f.type() == Ty::f32 ? approximate(f, fn) : nullptr;
+}
 
-// --- minimum, maximum, sign operations ---------------------------------------------------------------------------------
+// --- minimum, maximum, sign operations
+// ---------------------------------------------------------------------------------
 
 bool sign_of(float v) { return std::signbit(v); }
 bool sign_of(double v) { return std::signbit(v); }
-template <class T> bool sign_of(T v) { return v.bits >> 15; }
+template <class T>
+bool sign_of(T v) {
+  return v.bits >> 15;
+}
 float magnitude(float v) { return std::fabs(v); }
 double magnitude(double v) { return std::fabs(v); }
-template <class T> T magnitude(T v) { return {static_cast<std::uint16_t>(v.bits & 0x7FFF)}; }
+template <class T>
+T magnitude(T v) {
+  return {static_cast<std::uint16_t>(v.bits & 0x7FFF)};
+}
 float negated(float v) { return -v; }
 double negated(double v) { return -v; }
-template <class T> T negated(T v) { return {static_cast<std::uint16_t>(v.bits ^ 0x8000)}; }
+template <class T>
+T negated(T v) {
+  return {static_cast<std::uint16_t>(v.bits ^ 0x8000)};
+}
 double as_double(double v) { return v; }
-template <class T> double as_double(T v) { return to_float(v); }
-template <class T> T nan_of() {
+template <class T>
+double as_double(T v) {
+  return to_float(v);
+}
+template <class T>
+T nan_of() {
   if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(kNaN32);
   else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(0x7FFFFFFFFFFFFFFFull);
   else return T{kNaN16};
 }
 
 /// −0 is less than +0. One NaN gives the other operand, or NaN with .NaN; .xorsign: the sign is that of the product.
-template <class T, bool kMax> T extreme(const Inst& in, T a, T b) {
+template <class T, bool kMax>
+T extreme(const Inst& in, T a, T b) {
   a = prepared(in, a);
   b = prepared(in, b);
   const bool sign = sign_of(a) != sign_of(b);
@@ -190,14 +260,19 @@ template <class T, bool kMax> T extreme(const Inst& in, T a, T b) {
   if ((in.flags & kRelu) && !(as_double(r) > 0)) r = T{};
   return r;
 }
-template <class T, bool kMax> struct Extreme {
+template <class T, bool kMax>
+struct Extreme {
   T operator()(const Inst& in, T a, T b) const { return extreme<T, kMax>(in, a, b); }
 };
-template <class T, bool kMax> struct ExtremePair {
-  Pair<T> operator()(const Inst& in, Pair<T> a, Pair<T> b) const { return {extreme<T, kMax>(in, a.lo, b.lo), extreme<T, kMax>(in, a.hi, b.hi)}; }
+template <class T, bool kMax>
+struct ExtremePair {
+  Pair<T> operator()(const Inst& in, Pair<T> a, Pair<T> b) const {
+    return {extreme<T, kMax>(in, a.lo, b.lo), extreme<T, kMax>(in, a.hi, b.hi)};
+  }
 };
 
-template <bool kMax> Handler extreme_form(Form& f) {
+template <bool kMax>
+Handler extreme_form(Form& f) {
   f.float_modifiers();
   if ((f.inst.flags & kXorSign) && !f.has("abs")) return nullptr;
   switch (f.type()) {
@@ -212,7 +287,8 @@ template <bool kMax> Handler extreme_form(Form& f) {
 }
 
 /// abs and neg change the sign bit alone (NaN too), after .ftz.
-template <class F> Handler sign_form(Form& f, F) {
+template <class F>
+Handler sign_form(Form& f, F) {
   f.float_modifiers();
   switch (f.type()) {
     case Ty::f32: return imap1<float, float>([](const Inst& in, float a) { return F{}(prepared(in, a)); });
@@ -220,13 +296,17 @@ template <class F> Handler sign_form(Form& f, F) {
     case Ty::f16: return imap1<F16, F16>([](const Inst& in, F16 a) { return F{}(prepared(in, a)); });
     case Ty::bf16: return imap1<BF16, BF16>([](const Inst& in, BF16 a) { return F{}(prepared(in, a)); });
     case Ty::f16x2:
-      return imap1<Pair<F16>, Pair<F16>>([](const Inst& in, Pair<F16> a) { return Pair<F16>{F{}(prepared(in, a.lo)), F{}(prepared(in, a.hi))}; });
-    case Ty::bf16x2: return imap1<Pair<BF16>, Pair<BF16>>([](const Inst&, Pair<BF16> a) { return Pair<BF16>{F{}(a.lo), F{}(a.hi)}; });
+      return imap1<Pair<F16>, Pair<F16>>([](const Inst& in, Pair<F16> a) {
+        return Pair<F16>{F{}(prepared(in, a.lo)), F{}(prepared(in, a.hi))};
+      });
+    case Ty::bf16x2:
+      return imap1<Pair<BF16>, Pair<BF16>>([](const Inst&, Pair<BF16> a) { return Pair<BF16>{F{}(a.lo), F{}(a.hi)}; });
     default: return nullptr;
   }
 }
 
-template <class T> bool has_property(const Inst& in, T v) {
+template <class T>
+bool has_property(const Inst& in, T v) {
   const int c = std::fpclassify(v);
   switch (in.imm) {
     case 0: return c != FP_INFINITE && c != FP_NAN;
@@ -237,7 +317,8 @@ template <class T> bool has_property(const Inst& in, T v) {
     default: return c == FP_SUBNORMAL;
   }
 }
-template <class T> void test_property(Warp& w, const Inst& in) {
+template <class T>
+void test_property(Warp& w, const Inst& in) {
   const auto* a = w.in<Word<T>>(in.ops[1]);
   set_pred(w, in.ops[0], lanes_where<T>(a, a, [&](T v, T) { return has_property(in, v); }));
 }
@@ -254,11 +335,14 @@ Handler float_fma(Form& f) { return arithmetic<Fma, 3>(f); }
 
 namespace {
 
-template <class Op, class T> Handler mixed_two() {
+template <class Op, class T>
+Handler mixed_two() {
   return imap2<float, T, float>([](const Inst& in, T a, float b) { return narrow<Op, float>(in, to_float(a), b); });
 }
-template <class T> Handler mixed_three() {
-  return imap3<float, T, T, float>([](const Inst& in, T a, T b, float c) { return narrow<Fma, float>(in, to_float(a), to_float(b), c); });
+template <class T>
+Handler mixed_three() {
+  return imap3<float, T, T, float>(
+      [](const Inst& in, T a, T b, float c) { return narrow<Fma, float>(in, to_float(a), to_float(b), c); });
 }
 /// Operands d, narrow ones, and the last of f32; true if the types are such.
 bool mixed_operands(Form& f, std::size_t n) {
@@ -273,9 +357,15 @@ bool mixed_operands(Form& f, std::size_t n) {
 
 }  // namespace
 
-Handler mixed_add(Form& f) { return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Add, F16>() : mixed_two<Add, BF16>(); }
-Handler mixed_sub(Form& f) { return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Sub, F16>() : mixed_two<Sub, BF16>(); }
-Handler mixed_fma(Form& f) { return !mixed_operands(f, 4) ? nullptr : f.type(1) == Ty::f16 ? mixed_three<F16>() : mixed_three<BF16>(); }
+Handler mixed_add(Form& f) {
+  return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Add, F16>() : mixed_two<Add, BF16>();
+}
+Handler mixed_sub(Form& f) {
+  return !mixed_operands(f, 3) ? nullptr : f.type(1) == Ty::f16 ? mixed_two<Sub, F16>() : mixed_two<Sub, BF16>();
+}
+Handler mixed_fma(Form& f) {
+  return !mixed_operands(f, 4) ? nullptr : f.type(1) == Ty::f16 ? mixed_three<F16>() : mixed_three<BF16>();
+}
 Handler float_div(Form& f) { return wide_arithmetic<Div, 2>(f); }
 Handler make_rcp(Form& f) { return wide_arithmetic<Rcp, 1>(f); }
 Handler make_sqrt(Form& f) { return wide_arithmetic<Sqrt, 1>(f); }
@@ -284,25 +374,40 @@ Handler make_rsqrt(Form& f) {
   if (f.type() == Ty::f64) return map1<double, double>([](double a) { return 1.0 / std::sqrt(a); });
   return approximate32(f, [](double a) { return 1.0 / std::sqrt(a); });
 }
-Handler make_ex2(Form& f) { return approximate(f, [](double a) { return std::exp2(a); }); }
-Handler make_lg2(Form& f) { return approximate32(f, [](double a) { return std::log2(a); }); }
-Handler make_sin(Form& f) { return approximate32(f, [](double a) { return std::sin(a); }); }
-Handler make_cos(Form& f) { return approximate32(f, [](double a) { return std::cos(a); }); }
-Handler make_tanh(Form& f) { return approximate(f, [](double a) { return std::tanh(a); }); }
+Handler make_ex2(Form& f) {
+  return approximate(f, [](double a) { return std::exp2(a); });
+}
+Handler make_lg2(Form& f) {
+  return approximate32(f, [](double a) { return std::log2(a); });
+}
+Handler make_sin(Form& f) {
+  return approximate32(f, [](double a) { return std::sin(a); });
+}
+Handler make_cos(Form& f) {
+  return approximate32(f, [](double a) { return std::cos(a); });
+}
+Handler make_tanh(Form& f) {
+  return approximate(f, [](double a) { return std::tanh(a); });
+}
 
 Handler float_min(Form& f) { return extreme_form<false>(f); }
 Handler float_max(Form& f) { return extreme_form<true>(f); }
-Handler float_abs(Form& f) { return sign_form(f, [](auto v) { return magnitude(v); }); }
-Handler float_neg(Form& f) { return sign_form(f, [](auto v) { return negated(v); }); }
+Handler float_abs(Form& f) {
+  return sign_form(f, [](auto v) { return magnitude(v); });
+}
+Handler float_neg(Form& f) {
+  return sign_form(f, [](auto v) { return negated(v); });
+}
 
-Handler make_copysign(Form& f) {   // the sign of the first operand, the magnitude of the second
+Handler make_copysign(Form& f) {  // the sign of the first operand, the magnitude of the second
   if (f.type() == Ty::f32) return map2<float, float, float>([](float s, float v) { return std::copysign(v, s); });
   if (f.type() == Ty::f64) return map2<double, double, double>([](double s, double v) { return std::copysign(v, s); });
   return nullptr;
 }
 
 Handler make_testp(Form& f) {
-  static constexpr std::string_view kProperties[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  static constexpr std::string_view kProperties[] = {"finite",     "infinite", "number",
+                                                     "notanumber", "normal",   "subnormal"};
   f.inst.imm = -1;
   for (int i = 0; i < 6; ++i)
     if (f.has(kProperties[i])) f.inst.imm = i;

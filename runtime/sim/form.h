@@ -1,5 +1,6 @@
-// Form: one instruction while it is decoded. A row of insts.def names a maker; the maker looks at the modifiers and types,
-// asks for its operands, fills Inst and returns the handler, or nullptr if the simulator does not have this form.
+// Form: one instruction while it is decoded. A row of insts.def names a maker; the maker looks at the modifiers and
+// types, asks for its operands, fills Inst and returns the handler, or nullptr if the simulator does not have this
+// form.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -11,9 +12,9 @@ namespace kiln::rt::sim {
 class Decoder;
 
 struct Form {
-  std::string_view name;                   ///< "ld"
-  std::vector<std::string_view> mods;      ///< "global", "v4"
-  std::vector<Ty> types;                   ///< b32
+  std::string_view name;               ///< "ld"
+  std::vector<std::string_view> mods;  ///< "global", "v4"
+  std::vector<Ty> types;               ///< b32
   const ptx::Stmt& stmt;
   Decoder& decoder;
   Inst& inst;
@@ -34,9 +35,9 @@ struct Form {
   void src(const ptx::Operand&, Ty type);
   /// Destination and n − 1 sources of the first type, and no operand more.
   void same_type_operands(std::size_t n);
-  void none();                             ///< an absent operand
-  void zero();                             ///< an operand of 32 zero bits
-  void add_reference_of_carry();           ///< the warp's carry predicate
+  void none();                    ///< an absent operand
+  void zero();                    ///< an operand of 32 zero bits
+  void add_reference_of_carry();  ///< the warp's carry predicate
   /// Address operand: one reference (or none) and inst.imm; sets wide_address.
   void address(const ptx::Operand&);
   /// Value of an operand that must be an immediate.

@@ -11,8 +11,8 @@
 namespace kiln::rt::sim {
 namespace {
 
-constexpr std::size_t kGap = 64 << 10;         // on both sides of a mapping of its own
-constexpr std::size_t kMinGap = 256;           // between neighbours of one chunk; at least as much as the request's quarter
+constexpr std::size_t kGap = 64 << 10;  // on both sides of a mapping of its own
+constexpr std::size_t kMinGap = 256;    // between neighbours of one chunk; at least as much as the request's quarter
 constexpr std::size_t kFreedKept = 1024;
 
 std::size_t with_gap(std::size_t bytes) { return bytes + std::max(kMinGap, bytes / 4); }
@@ -20,7 +20,8 @@ std::size_t with_gap(std::size_t bytes) { return bytes + std::max(kMinGap, bytes
 }  // namespace
 
 std::size_t HeapView::find(std::uint64_t address, std::size_t bytes) const {
-  const auto after = std::upper_bound(live.begin(), live.end(), address, [](std::uint64_t a, const HeapRange& r) { return a < r.base; });
+  const auto after = std::upper_bound(live.begin(), live.end(), address,
+                                      [](std::uint64_t a, const HeapRange& r) { return a < r.base; });
   if (after == live.begin()) return live.size();
   const HeapRange& r = *(after - 1);
   const bool inside = address - r.base <= r.bytes && bytes <= r.bytes - (address - r.base);
@@ -28,10 +29,12 @@ std::size_t HeapView::find(std::uint64_t address, std::size_t bytes) const {
 }
 
 HeapView::Wild HeapView::describe(std::uint64_t address) const {
-  if (address < 4096) return {"null", address == 0 ? "the null address" : fmt::format("{} bytes from the null address", address)};
+  if (address < 4096)
+    return {"null", address == 0 ? "the null address" : fmt::format("{} bytes from the null address", address)};
   for (auto r = freed.rbegin(); r != freed.rend(); ++r)
     if (address >= r->base && address < r->end())
-      return {"use-after-free", fmt::format("{} bytes into the freed allocation 0x{:x} of {} bytes", address - r->base, r->base, r->bytes)};
+      return {"use-after-free", fmt::format("{} bytes into the freed allocation 0x{:x} of {} bytes", address - r->base,
+                                            r->base, r->bytes)};
   return {"out-of-bounds", nearest(address)};
 }
 
@@ -89,7 +92,8 @@ std::uint64_t Heap::take_slot(int size_class) {
 std::uint64_t Heap::allocate(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   const auto refuse = [&](const char* why) {
-    throw DeviceError(fmt::format("cannot allocate {} bytes: {} of {} bytes are free{}", bytes, capacity_ - used_, capacity_, why));
+    throw DeviceError(
+        fmt::format("cannot allocate {} bytes: {} of {} bytes are free{}", bytes, capacity_ - used_, capacity_, why));
   };
   if (bytes > capacity_ - used_) refuse("");
   Live a;
@@ -114,7 +118,8 @@ std::uint64_t Heap::allocate(std::size_t bytes) {
 void Heap::free(std::uint64_t address) {
   const std::scoped_lock lock(mutex_);
   const auto it = live_.find(address);
-  if (it == live_.end()) throw DeviceError(fmt::format("free of 0x{:x}, which is not the start of a live allocation", address));
+  if (it == live_.end())
+    throw DeviceError(fmt::format("free of 0x{:x}, which is not the start of a live allocation", address));
   const Live a = it->second;
   live_.erase(it);
   used_ -= a.bytes;
@@ -137,7 +142,8 @@ std::optional<HeapRange> Heap::find(std::uint64_t address) const {
 void Heap::check(std::uint64_t address, std::size_t bytes, const char* what) const {
   const auto v = view();
   if (v->find(address, bytes) == v->live.size())
-    throw DeviceError(fmt::format("{} of {} bytes at 0x{:x}: {}, {}", what, bytes, address, v->describe(address).kind, v->describe(address).where));
+    throw DeviceError(fmt::format("{} of {} bytes at 0x{:x}: {}, {}", what, bytes, address, v->describe(address).kind,
+                                  v->describe(address).where));
 }
 
 std::size_t Heap::used() const {

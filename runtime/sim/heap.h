@@ -1,6 +1,6 @@
-// Heap: the memory of a simulated device. Real host memory at real host addresses, reserved without being committed, so a
-// buffer of many GB costs nothing until it is touched. Every allocation has a gap on both sides, and freed addresses are
-// not reused at once, so that a wild access is told apart from a valid one.
+// Heap: the memory of a simulated device. Real host memory at real host addresses, reserved without being committed, so
+// a buffer of many GB costs nothing until it is touched. Every allocation has a gap on both sides, and freed addresses
+// are not reused at once, so that a wild access is told apart from a valid one.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@ struct HeapRange {
 /// The live allocations at one moment, sorted by address, and the last freed ones; immutable.
 struct HeapView {
   std::vector<HeapRange> live;
-  std::vector<HeapRange> freed;   ///< newest last
+  std::vector<HeapRange> freed;  ///< newest last
   std::uint64_t capacity = 0;
 
   /// Index of the allocation that contains [address, address + bytes), or live.size().
@@ -63,16 +63,16 @@ class Heap {
   std::shared_ptr<const HeapView> view() const;
 
  private:
-  struct Region {                 ///< one mmap
+  struct Region {  ///< one mmap
     std::byte* at = nullptr;
     std::size_t bytes = 0;
   };
   struct Live {
     std::size_t bytes = 0;
-    int size_class = -1;          ///< -1: has a mapping of its own
+    int size_class = -1;  ///< -1: has a mapping of its own
     Region own;
   };
-  static constexpr int kClasses = 12;                    ///< slots of 1 KiB << class
+  static constexpr int kClasses = 12;  ///< slots of 1 KiB << class
   static constexpr std::size_t kChunk = std::size_t{32} << 20;
 
   std::uint64_t take_slot(int size_class);
@@ -82,12 +82,12 @@ class Heap {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Live> live_;
   std::deque<HeapRange> freed_;
-  std::array<std::deque<std::uint64_t>, kClasses> slots_;   ///< free ones, oldest first
+  std::array<std::deque<std::uint64_t>, kClasses> slots_;  ///< free ones, oldest first
   std::vector<Region> chunks_;
   std::byte* chunk_at_ = nullptr;
   std::size_t chunk_left_ = 0;
   std::size_t used_ = 0;
-  mutable std::shared_ptr<const HeapView> view_;            ///< null after a change
+  mutable std::shared_ptr<const HeapView> view_;  ///< null after a change
 };
 
 }  // namespace kiln::rt::sim

@@ -9,17 +9,28 @@
 namespace kiln::rt::sim {
 namespace {
 
-template <class T> using U = std::make_unsigned_t<T>;
+template <class T>
+using U = std::make_unsigned_t<T>;
 
 /// Wraps in 64 bits (128 for the upper half of a product), so that nothing is undefined.
-template <class T> T wrap_add(T a, T b) { return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
-template <class T> T wrap_sub(T a, T b) { return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); }
-template <class T> T wrap_mul(T a, T b) { return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+template <class T>
+T wrap_add(T a, T b) {
+  return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+template <class T>
+T wrap_sub(T a, T b) {
+  return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+template <class T>
+T wrap_mul(T a, T b) {
+  return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
 
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
-template <class T> T mul_high(T a, T b) {
+template <class T>
+T mul_high(T a, T b) {
   if constexpr (sizeof(T) < 8) {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
     return static_cast<T>((Wide{a} * Wide{b}) >> (8 * sizeof(T)));
@@ -29,33 +40,42 @@ template <class T> T mul_high(T a, T b) {
   }
 }
 
-template <class T> T divide(T a, T b) {
+template <class T>
+T divide(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return wrap_sub<T>(0, a);
   return static_cast<T>(a / b);
 }
-template <class T> T remainder(T a, T b) {
+template <class T>
+T remainder(T a, T b) {
   if (b == 0) return a;
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);
 }
 
-std::int32_t saturated(std::int64_t v) { return static_cast<std::int32_t>(std::clamp<std::int64_t>(v, INT32_MIN, INT32_MAX)); }
+std::int32_t saturated(std::int64_t v) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(v, INT32_MIN, INT32_MAX));
+}
 
-template <class T> using Wider = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
-                                                    std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
-template <class T> Wider<T> mul_wide(T a, T b) {
+template <class T>
+using Wider = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
+                                 std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+template <class T>
+Wider<T> mul_wide(T a, T b) {
   if constexpr (std::is_signed_v<T>) return static_cast<Wider<T>>(std::int64_t{a} * std::int64_t{b});
   else return static_cast<Wider<T>>(std::uint64_t{a} * std::uint64_t{b});
 }
 Ty wider(Ty t) { return t == Ty::u16 ? Ty::u32 : t == Ty::s16 ? Ty::s32 : t == Ty::u32 ? Ty::u64 : Ty::s64; }
 
 /// Binary operation on each half of a 16x2 register.
-template <class T, class F> Handler halves(F) {
+template <class T, class F>
+Handler halves(F) {
   return map2<std::uint32_t, std::uint32_t, std::uint32_t>([](std::uint32_t a, std::uint32_t b) {
-    const auto one = [](std::uint32_t x, std::uint32_t y) { return std::uint32_t{static_cast<std::uint16_t>(F{}(static_cast<T>(x), static_cast<T>(y)))}; };
+    const auto one = [](std::uint32_t x, std::uint32_t y) {
+      return std::uint32_t{static_cast<std::uint16_t>(F{}(static_cast<T>(x), static_cast<T>(y)))};
+    };
     return one(a & 0xFFFF, b & 0xFFFF) | one(a >> 16, b >> 16) << 16;
   });
 }
@@ -64,7 +84,8 @@ template <class T, class F> Handler halves(F) {
 enum : std::uint16_t { kIn = 1, kOut = 2, kBorrow = 4 };
 
 /// The carry is a predicate of the warp, the last operand.
-template <class T> void carry_add(Warp& w, const Inst& in) {
+template <class T>
+void carry_add(Warp& w, const Inst& in) {
   auto* d = w.out<Word<T>>(in.ops[0]);
   const auto* a = w.in<Word<T>>(in.ops[1]);
   const auto* b = w.in<Word<T>>(in.ops[2]);
@@ -88,7 +109,8 @@ Handler carry_form(Form& f, std::uint16_t flags) {
 }
 
 /// mad.cc and madc: the product's low or high half, then as carry_add. ops: d a b c carry.
-template <class T, bool kHigh> void carry_mad(Warp& w, const Inst& in) {
+template <class T, bool kHigh>
+void carry_mad(Warp& w, const Inst& in) {
   auto* d = w.out<Word<T>>(in.ops[0]);
   const std::uint32_t carry = in.flags & kIn ? w.pred(in.ops[4]) : 0;
   std::uint32_t out = 0;
@@ -114,9 +136,12 @@ Handler carry_mad_form(Form& f, std::uint16_t flags) {
 }
 
 constexpr std::uint32_t low24(std::uint32_t v) { return v & 0xFFFFFF; }
-constexpr std::int32_t low24(std::int32_t v) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(v) << 8) >> 8; }
+constexpr std::int32_t low24(std::int32_t v) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(v) << 8) >> 8;
+}
 /// Bits 0–31, or 16–47, of the 48-bit product.
-template <class T, bool kHigh> T mul24(T a, T b) {
+template <class T, bool kHigh>
+T mul24(T a, T b) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   const Wide p = Wide{low24(a)} * Wide{low24(b)};
   return static_cast<T>(kHigh ? p >> 16 : p);
@@ -126,20 +151,29 @@ template <class T, bool kHigh> T mul24(T a, T b) {
 
 Handler int_add(Form& f) {
   if (f.has("cc")) return carry_form(f, kOut);
-  if (f.type() == Ty::u16x2 || f.type() == Ty::s16x2) return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return wrap_add(a, b); });
+  if (f.type() == Ty::u16x2 || f.type() == Ty::s16x2)
+    return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return wrap_add(a, b); });
   if (f.has("sat")) {
     if (f.type() != Ty::s32) return nullptr;
-    return map2<std::int32_t, std::int32_t, std::int32_t>([](std::int32_t a, std::int32_t b) { return saturated(std::int64_t{a} + b); });
+    return map2<std::int32_t, std::int32_t, std::int32_t>(
+        [](std::int32_t a, std::int32_t b) { return saturated(std::int64_t{a} + b); });
   }
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return wrap_add(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return wrap_add(a, b); });
+  });
 }
 Handler int_sub(Form& f) {
   if (f.has("cc")) return carry_form(f, kOut | kBorrow);
   if (f.has("sat")) {
     if (f.type() != Ty::s32) return nullptr;
-    return map2<std::int32_t, std::int32_t, std::int32_t>([](std::int32_t a, std::int32_t b) { return saturated(std::int64_t{a} - b); });
+    return map2<std::int32_t, std::int32_t, std::int32_t>(
+        [](std::int32_t a, std::int32_t b) { return saturated(std::int64_t{a} - b); });
   }
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return wrap_sub(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return wrap_sub(a, b); });
+  });
 }
 
 Handler int_mul(Form& f) {
@@ -184,36 +218,62 @@ Handler int_mad(Form& f) {
 }
 
 Handler int_div(Form& f) {
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return divide(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return divide(a, b); });
+  });
 }
 Handler make_rem(Form& f) {
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return remainder(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return remainder(a, b); });
+  });
 }
 Handler int_abs(Form& f) {
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map1<T, T>([](T a) { return a < 0 ? wrap_sub<T>(0, a) : a; }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map1<T, T>([](T a) { return a < 0 ? wrap_sub<T>(0, a) : a; });
+  });
 }
 Handler int_neg(Form& f) {
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map1<T, T>([](T a) { return wrap_sub<T>(0, a); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map1<T, T>([](T a) { return wrap_sub<T>(0, a); });
+  });
 }
 Handler int_min(Form& f) {
   if (f.has("relu")) {
-    if (f.type() == Ty::s32) return map2<std::int32_t, std::int32_t, std::int32_t>([](std::int32_t a, std::int32_t b) { return std::max(std::min(a, b), 0); });
+    if (f.type() == Ty::s32)
+      return map2<std::int32_t, std::int32_t, std::int32_t>(
+          [](std::int32_t a, std::int32_t b) { return std::max(std::min(a, b), 0); });
     if (f.type() != Ty::s16x2) return nullptr;
-    return halves<std::int16_t>([](std::int16_t a, std::int16_t b) { return std::max<std::int16_t>(std::min(a, b), 0); });
+    return halves<std::int16_t>(
+        [](std::int16_t a, std::int16_t b) { return std::max<std::int16_t>(std::min(a, b), 0); });
   }
-  if (f.type() == Ty::u16x2) return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return std::min(a, b); });
+  if (f.type() == Ty::u16x2)
+    return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return std::min(a, b); });
   if (f.type() == Ty::s16x2) return halves<std::int16_t>([](std::int16_t a, std::int16_t b) { return std::min(a, b); });
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return std::min(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return std::min(a, b); });
+  });
 }
 Handler int_max(Form& f) {
   if (f.has("relu")) {
-    if (f.type() == Ty::s32) return map2<std::int32_t, std::int32_t, std::int32_t>([](std::int32_t a, std::int32_t b) { return std::max(std::max(a, b), 0); });
+    if (f.type() == Ty::s32)
+      return map2<std::int32_t, std::int32_t, std::int32_t>(
+          [](std::int32_t a, std::int32_t b) { return std::max(std::max(a, b), 0); });
     if (f.type() != Ty::s16x2) return nullptr;
-    return halves<std::int16_t>([](std::int16_t a, std::int16_t b) { return std::max<std::int16_t>(std::max(a, b), 0); });
+    return halves<std::int16_t>(
+        [](std::int16_t a, std::int16_t b) { return std::max<std::int16_t>(std::max(a, b), 0); });
   }
-  if (f.type() == Ty::u16x2) return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return std::max(a, b); });
+  if (f.type() == Ty::u16x2)
+    return halves<std::uint16_t>([](std::uint16_t a, std::uint16_t b) { return std::max(a, b); });
   if (f.type() == Ty::s16x2) return halves<std::int16_t>([](std::int16_t a, std::int16_t b) { return std::max(a, b); });
-  return for_int(f.type(), [](auto t) { using T = decltype(t); return map2<T, T, T>([](T a, T b) { return std::max(a, b); }); });
+  return for_int(f.type(), [](auto t) {
+    using T = decltype(t);
+    return map2<T, T, T>([](T a, T b) { return std::max(a, b); });
+  });
 }
 
 Handler make_addc(Form& f) { return carry_form(f, f.has("cc") ? kIn | kOut : kIn); }
@@ -223,7 +283,8 @@ Handler make_madc(Form& f) { return carry_mad_form(f, f.has("cc") ? kIn | kOut :
 Handler make_mul24(Form& f) {
   const auto pick = [&](auto t) -> Handler {
     using T = decltype(t);
-    return f.has("hi") ? map2<T, T, T>([](T a, T b) { return mul24<T, true>(a, b); }) : map2<T, T, T>([](T a, T b) { return mul24<T, false>(a, b); });
+    return f.has("hi") ? map2<T, T, T>([](T a, T b) { return mul24<T, true>(a, b); })
+                       : map2<T, T, T>([](T a, T b) { return mul24<T, false>(a, b); });
   };
   return f.type() == Ty::u32 ? pick(std::uint32_t{}) : f.type() == Ty::s32 ? pick(std::int32_t{}) : nullptr;
 }
@@ -245,7 +306,8 @@ Handler make_sad(Form& f) {
 namespace {
 
 /// Sum of products of the four bytes of a with the four bytes, or two 16-bit halves, of the other operand.
-template <bool kSignedA, bool kSignedB, int kMode> std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+template <bool kSignedA, bool kSignedB, int kMode>
+std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   const auto byte = [](std::uint32_t v, int i, bool sign) -> std::int64_t {
     const std::uint32_t x = v >> (8 * i) & 0xFF;
     return sign ? static_cast<std::int8_t>(x) : static_cast<std::int64_t>(x);
@@ -257,13 +319,14 @@ template <bool kSignedA, bool kSignedB, int kMode> std::uint32_t dot(std::uint32
   std::int64_t sum = c;
   if constexpr (kMode == 4) {
     for (int i = 0; i < 4; ++i) sum += byte(a, i, kSignedA) * byte(b, i, kSignedB);
-  } else {   // dp2a: halves of a with the lower (kMode 0) or upper (kMode 1) bytes of b
+  } else {  // dp2a: halves of a with the lower (kMode 0) or upper (kMode 1) bytes of b
     for (int i = 0; i < 2; ++i) sum += half(a, i, kSignedA) * byte(b, i + 2 * kMode, kSignedB);
   }
   return static_cast<std::uint32_t>(sum);
 }
 
-template <int kMode> Handler dot_form(Form& f) {
+template <int kMode>
+Handler dot_form(Form& f) {
   f.dst(0, Ty::b32);
   for (std::size_t i = 1; i < 4; ++i) f.src(i, Ty::b32);
   const auto ok = [](Ty t) { return t == Ty::u32 || t == Ty::s32; };

@@ -1,5 +1,5 @@
-// Operations between the lanes of a warp. They wait for all lanes the member mask names; a named lane that passes by the
-// instruction, or waits at another one, is reported.
+// Operations between the lanes of a warp. They wait for all lanes the member mask names; a named lane that passes by
+// the instruction, or waits at another one, is reported.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,31 +15,35 @@ using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 using I32 = std::int32_t;
 
-/// The lanes that take part: those executing, which must be named, and all named ones that still live must be executing.
-/// 0 if some are on their way: the instruction comes again.
+/// The lanes that take part: those executing, which must be named, and all named ones that still live must be
+/// executing. 0 if some are on their way: the instruction comes again.
 U32 members(Warp& w, const Inst& in, Ref mask) {
   const auto* named = w.in<U32>(mask);
   const U32 first = named[std::countr_zero(w.mask)];
   if (!w.gather(in, first)) return 0;
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
-    if (named[l] != first) fault(w, in, l, fmt::format("member mask 0x{:08x}, but another lane has 0x{:08x}", named[l], first));
+    if (named[l] != first)
+      fault(w, in, l, fmt::format("member mask 0x{:08x}, but another lane has 0x{:08x}", named[l], first));
     if (!(first >> l & 1)) fault(w, in, l, fmt::format("the lane is not in its own member mask 0x{:08x}", first));
   }
   if (const U32 missing = first & w.live & ~w.mask)
-    fault(w, in, std::countr_zero(missing), fmt::format("member mask 0x{:08x} names lanes 0x{:08x} that have diverged", first, missing));
+    fault(w, in, std::countr_zero(missing),
+          fmt::format("member mask 0x{:08x} names lanes 0x{:08x} that have diverged", first, missing));
   return w.mask;
 }
 
 enum class Shuffle : std::uint8_t { Up, Down, Bfly, Idx };
 
 /// ops: d, p or none, a, b, c, mask. c holds the clamp (bits 0–4) and the segment mask (bits 8–12).
-template <Shuffle kMode> void shfl(Warp& w, const Inst& in) {
+template <Shuffle kMode>
+void shfl(Warp& w, const Inst& in) {
   if (!members(w, in, in.ops[5])) return;
   const auto *a = w.in<U32>(in.ops[2]), *b = w.in<U32>(in.ops[3]), *c = w.in<U32>(in.ops[4]);
   U32 result[kLanes] = {}, valid = 0;
   each_lane(w.mask, [&](int l) {
-    const I32 lane = l, value = static_cast<I32>(b[l] & 31), clamp = static_cast<I32>(c[l] & 31), segment = static_cast<I32>(c[l] >> 8 & 31);
+    const I32 lane = l, value = static_cast<I32>(b[l] & 31), clamp = static_cast<I32>(c[l] & 31),
+              segment = static_cast<I32>(c[l] >> 8 & 31);
     const I32 low = lane & segment, high = low | (clamp & ~segment);
     I32 source = 0;
     bool inside = false;
@@ -60,7 +64,8 @@ template <Shuffle kMode> void shfl(Warp& w, const Inst& in) {
 enum class Vote : std::uint8_t { All, Any, Uni, Ballot };
 
 /// ops: d, p, mask
-template <Vote kMode> void vote(Warp& w, const Inst& in) {
+template <Vote kMode>
+void vote(Warp& w, const Inst& in) {
   const U32 m = members(w, in, in.ops[2]), yes = w.pred(in.ops[1]) & m;
   if (!m) return;
   if constexpr (kMode == Vote::Ballot) {
@@ -73,7 +78,8 @@ template <Vote kMode> void vote(Warp& w, const Inst& in) {
 }
 
 /// ops: d, p or none, a, mask
-template <class T, bool kAll> void match(Warp& w, const Inst& in) {
+template <class T, bool kAll>
+void match(Warp& w, const Inst& in) {
   const U32 m = members(w, in, in.ops[3]);
   if (!m) return;
   const auto* a = w.in<T>(in.ops[2]);
@@ -89,7 +95,8 @@ template <class T, bool kAll> void match(Warp& w, const Inst& in) {
 }
 
 /// ops: d, a, mask
-template <class T, class F> Handler redux(F) {
+template <class T, class F>
+Handler redux(F) {
   return [](Warp& w, const Inst& in) {
     if (!members(w, in, in.ops[2])) return;
     const auto* a = w.in<U32>(in.ops[1]);
@@ -123,7 +130,8 @@ void second_predicate(Form& f) {
   else f.dst(f.operand(0).parts[0], Ty::pred);
 }
 
-template <bool kAll> Handler match_form(Form& f) {
+template <bool kAll>
+Handler match_form(Form& f) {
   if (f.count() != 3 || f.types.size() != 1) return nullptr;
   f.dst(0, Ty::b32);
   second_predicate(f);
@@ -170,8 +178,12 @@ Handler make_redux(Form& f) {
   if (f.has("or")) return redux<U32>([](U32 a, U32 b) { return a | b; });
   if (f.has("xor")) return redux<U32>([](U32 a, U32 b) { return a ^ b; });
   const bool sign = f.type() == Ty::s32;
-  if (f.has("min")) return sign ? redux<I32>([](I32 a, I32 b) { return std::min(a, b); }) : redux<U32>([](U32 a, U32 b) { return std::min(a, b); });
-  if (f.has("max")) return sign ? redux<I32>([](I32 a, I32 b) { return std::max(a, b); }) : redux<U32>([](U32 a, U32 b) { return std::max(a, b); });
+  if (f.has("min"))
+    return sign ? redux<I32>([](I32 a, I32 b) { return std::min(a, b); })
+                : redux<U32>([](U32 a, U32 b) { return std::min(a, b); });
+  if (f.has("max"))
+    return sign ? redux<I32>([](I32 a, I32 b) { return std::max(a, b); })
+                : redux<U32>([](U32 a, U32 b) { return std::max(a, b); });
   return nullptr;
 }
 

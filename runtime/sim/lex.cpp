@@ -7,7 +7,9 @@
 namespace kiln::rt::sim::ptx {
 namespace {
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
+}
 bool starts_ident(char c) { return is_word(c) || c == '.' || c == '%'; }
 
 class Lexer {
@@ -68,7 +70,8 @@ class Lexer {
     }
     static constexpr std::string_view kPunct = "{}()[]<>,;:@!|+-*=";
     if (kPunct.find(c) == std::string_view::npos)
-      throw DeviceError(fmt::format("ptx:{}: unexpected character '{}' (0x{:02x})", line_, c, static_cast<unsigned char>(c)));
+      throw DeviceError(
+          fmt::format("ptx:{}: unexpected character '{}' (0x{:02x})", line_, c, static_cast<unsigned char>(c)));
     ++at_;
     return {Token::Kind::Punct, text_.substr(begin, 1), line_};
   }

@@ -40,7 +40,8 @@ class Variables {
   /// Adds the address of a variable to the offset that the initialiser holds.
   void point(const ptx::Variable& v, const ptx::Variable::Fixup& f) {
     const auto target = symbols_.find(f.symbol);
-    if (target == symbols_.end()) throw DeviceError(fmt::format("the initialiser of {} names unknown {}", v.name, f.symbol));
+    if (target == symbols_.end())
+      throw DeviceError(fmt::format("the initialiser of {} names unknown {}", v.name, f.symbol));
     auto* at = reinterpret_cast<std::byte*>(symbols_.at(v.name).at + f.at);
     std::uint64_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -58,14 +59,18 @@ std::string text(const std::array<std::uint32_t, 3>& v) { return fmt::format("({
 void check_recipe(const KernelImage& image, const ptx::Function& f) {
   const LaunchRecipe& r = image.recipe();
   const std::uint64_t threads = std::uint64_t{r.block[0]} * r.block[1] * r.block[2];
-  if (threads == 0 || threads > 1024) throw DeviceError(fmt::format("kernel {}: a block of {} threads; must be 1 to 1024", image.name, threads));
+  if (threads == 0 || threads > 1024)
+    throw DeviceError(fmt::format("kernel {}: a block of {} threads; must be 1 to 1024", image.name, threads));
   if (f.reqntid[0] != 0 && f.reqntid != r.block)
-    throw DeviceError(fmt::format("kernel {}: blocks are {}, its PTX requires {}", image.name, text(r.block), text(f.reqntid)));
+    throw DeviceError(
+        fmt::format("kernel {}: blocks are {}, its PTX requires {}", image.name, text(r.block), text(f.reqntid)));
   const std::uint64_t most = std::uint64_t{f.maxntid[0]} * f.maxntid[1] * f.maxntid[2];
-  if (most != 0 && threads > most) throw DeviceError(fmt::format("kernel {}: blocks have {} threads, its PTX allows {}", image.name, threads, most));
+  if (most != 0 && threads > most)
+    throw DeviceError(fmt::format("kernel {}: blocks have {} threads, its PTX allows {}", image.name, threads, most));
   constexpr std::array<std::uint32_t, 3> kOne{1, 1, 1};
   if (r.cluster != kOne || f.cluster != kOne)
-    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; the simulator runs clusters of one", image.name, text(r.cluster != kOne ? r.cluster : f.cluster)));
+    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; the simulator runs clusters of one", image.name,
+                                  text(r.cluster != kOne ? r.cluster : f.cluster)));
 }
 
 const ptx::Function& find_entry(const ptx::Module& module, const KernelImage& image) {
@@ -74,7 +79,8 @@ const ptx::Function& find_entry(const ptx::Module& module, const KernelImage& im
   std::string entries;
   for (const ptx::Function& g : module.functions)
     if (g.entry) entries += fmt::format("{}{}", entries.empty() ? "" : ", ", g.name);
-  throw DeviceError(fmt::format("the PTX has no entry {}; its entries: {}", image.name, entries.empty() ? "none" : entries));
+  throw DeviceError(
+      fmt::format("the PTX has no entry {}; its entries: {}", image.name, entries.empty() ? "none" : entries));
 }
 
 }  // namespace
@@ -84,10 +90,12 @@ std::shared_ptr<SimKernel> load_kernel(std::shared_ptr<SimDevice> device, const 
   auto module = std::make_shared<ptx::Module>();
   ptx::parse(image.ptx, *module);
   if (module->version > SimDevice::kPtxVersion)
-    throw DeviceError(fmt::format("kernel {}: PTX {}.{}, the simulator takes up to {}.{}", image.name, module->version / 10, module->version % 10,
-                                  SimDevice::kPtxVersion / 10, SimDevice::kPtxVersion % 10));
+    throw DeviceError(fmt::format("kernel {}: PTX {}.{}, the simulator takes up to {}.{}", image.name,
+                                  module->version / 10, module->version % 10, SimDevice::kPtxVersion / 10,
+                                  SimDevice::kPtxVersion % 10));
   if (const Arch code = Arch::parse(module->target); !device->arch().runs(code))
-    throw DeviceError(fmt::format("kernel {} is compiled for {}, the device is {}", image.name, code.name(), device->arch().name()));
+    throw DeviceError(
+        fmt::format("kernel {} is compiled for {}, the device is {}", image.name, code.name(), device->arch().name()));
   const ptx::Function& entry = find_entry(*module, image);
   check_recipe(image, entry);
   Variables variables(*device, *module);

@@ -11,8 +11,12 @@ namespace kiln::rt::sim {
 
 class SimKernel final : public LoadedKernel, public std::enable_shared_from_this<SimKernel> {
  public:
-  SimKernel(std::shared_ptr<SimDevice> device, KernelImage image, std::shared_ptr<const Program> program, std::vector<std::uint64_t> owned)
-      : LoadedKernel(std::move(image)), device_(std::move(device)), program_(std::move(program)), owned_(std::move(owned)) {}
+  SimKernel(std::shared_ptr<SimDevice> device, KernelImage image, std::shared_ptr<const Program> program,
+            std::vector<std::uint64_t> owned)
+      : LoadedKernel(std::move(image)),
+        device_(std::move(device)),
+        program_(std::move(program)),
+        owned_(std::move(owned)) {}
   ~SimKernel() override;
   void launch(StreamImpl&, const LaunchDims&, const void* params, std::size_t bytes) override;
   std::uint32_t resident_clusters() const override;
@@ -20,7 +24,7 @@ class SimKernel final : public LoadedKernel, public std::enable_shared_from_this
  private:
   std::shared_ptr<SimDevice> device_;
   std::shared_ptr<const Program> program_;
-  std::vector<std::uint64_t> owned_;   ///< memory of the module's variables
+  std::vector<std::uint64_t> owned_;  ///< memory of the module's variables
 };
 
 /// Throws DeviceError if the image does not fit the device, or its PTX is wrong or has an unsupported instruction.

@@ -7,14 +7,16 @@
 
 namespace kiln::rt::sim {
 
-Handler int_add(Form&), int_sub(Form&), int_mul(Form&), int_mad(Form&), int_div(Form&), int_abs(Form&), int_neg(Form&), int_min(Form&), int_max(Form&);
-Handler float_add(Form&), float_sub(Form&), float_mul(Form&), float_fma(Form&), float_div(Form&), float_abs(Form&), float_neg(Form&), float_min(Form&),
-    float_max(Form&);
+Handler int_add(Form&), int_sub(Form&), int_mul(Form&), int_mad(Form&), int_div(Form&), int_abs(Form&), int_neg(Form&),
+    int_min(Form&), int_max(Form&);
+Handler float_add(Form&), float_sub(Form&), float_mul(Form&), float_fma(Form&), float_div(Form&), float_abs(Form&),
+    float_neg(Form&), float_min(Form&), float_max(Form&);
 /// f32 operations whose factors or first addend are f16 or bf16.
 Handler mixed_add(Form&), mixed_sub(Form&), mixed_fma(Form&);
 
 /// f(T{}) with the C++ integer of a 16-, 32- or 64-bit integer type; nullptr for other types.
-template <class F> Handler for_int(Ty t, F f) {
+template <class F>
+Handler for_int(Ty t, F f) {
   switch (t) {
     case Ty::u16: return f(std::uint16_t{});
     case Ty::s16: return f(std::int16_t{});
@@ -26,7 +28,8 @@ template <class F> Handler for_int(Ty t, F f) {
   }
 }
 /// f(T{}) with the unsigned C++ integer of the type's width, for untyped bits.
-template <class F> Handler for_bits(Ty t, F f) {
+template <class F>
+Handler for_bits(Ty t, F f) {
   switch (bits(t)) {
     case 16: return f(std::uint16_t{});
     case 32: return f(std::uint32_t{});

@@ -53,8 +53,8 @@ U64 sectors(U32 mask, const Addresses& address) {
   return static_cast<U64>(std::unique(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count)) - seen.begin());
 }
 
-/// Extra passes through the 32 four-byte banks: lanes go in groups that ask for at most 128 bytes, and each group needs as
-/// many passes as the most loaded bank has distinct words.
+/// Extra passes through the 32 four-byte banks: lanes go in groups that ask for at most 128 bytes, and each group needs
+/// as many passes as the most loaded bank has distinct words.
 U64 bank_conflicts(U32 mask, const Addresses& address, U32 bytes) {
   const U32 words = std::max(1u, bytes / 4), group = kLanes / std::min<U32>(words, kLanes);
   U64 extra = 0;
@@ -104,14 +104,16 @@ void check_global(Warp& w, const Inst& in, U32 mask, const Addresses& address, U
   }
 }
 
-/// A window of `begin` ≤ address < `end` that each lane (or the block, or the launch) sees from `base`.
-void check_window(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use, U64 begin, U64 end) {
+/// A space that has the addresses from `begin` up to `end`.
+void check_window(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
+                  U64 begin, U64 end) {
   for (U32 m = mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
     const U64 a = address[static_cast<std::size_t>(l)];
     if (a >= begin && a <= end && bytes <= end - a) continue;
-    fault(w, in, l, fmt::format("out-of-bounds {} {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(in.space == Space::Generic ? Space::Shared : in.space),
-                                name(use), bytes, a, end - begin, begin));
+    fault(w, in, l,
+          fmt::format("out-of-bounds {} {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(space), name(use),
+                      bytes, a, end - begin, begin));
   }
 }
 
@@ -122,7 +124,10 @@ void check_alignment(Warp& w, const Inst& in, Space space, U32 mask, const Addre
   for (U32 m = mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
     const U64 a = address[static_cast<std::size_t>(l)];
-    if (a & (bytes - 1)) fault(w, in, l, fmt::format("misaligned {} {} of {} bytes at 0x{:x}, which is no multiple of {}", name(space), name(use), bytes, a, bytes));
+    if (a & (bytes - 1))
+      fault(w, in, l,
+            fmt::format("misaligned {} {} of {} bytes at 0x{:x}, which is no multiple of {}", name(space), name(use),
+                        bytes, a, bytes));
   }
 }
 
@@ -133,33 +138,42 @@ void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Us
 }
 
 /// Lanes that all access the same, known space.
-void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use, LaneAddresses& out) {
+void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
+               LaneAddresses& out) {
   Block& b = *w.block;
   const Program& p = b.launch->program;
   check_alignment(w, in, space, mask, address, bytes, use);
   switch (space) {
     case Space::Shared:
-      check_window(w, in, mask, address, bytes, use, kSharedBase, b.shared_end());
+      check_window(w, in, space, mask, address, bytes, use, kSharedBase, b.shared_end());
       b.counters.bank_conflicts += bank_conflicts(mask, address, bytes);
-      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)]; });
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
+      });
       return;
     case Space::Local:
-      check_window(w, in, mask, address, bytes, use, 0, p.local_bytes);
+      check_window(w, in, space, mask, address, bytes, use, 0, p.local_bytes);
       each_lane(mask, [&](int l) {
         const U64 thread = w.index * U64{kLanes} + static_cast<U64>(l);
-        out.at[static_cast<std::size_t>(l)] = b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
+        out.at[static_cast<std::size_t>(l)] =
+            b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
       });
       return;
     case Space::Param:
-      check_window(w, in, mask, address, bytes, use, 0, p.param_bytes);
+      check_window(w, in, space, mask, address, bytes, use, 0, p.param_bytes);
       if (use != Use::Load) fault(w, in, "store to a kernel parameter");
-      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = const_cast<std::byte*>(b.launch->params.data()) + address[static_cast<std::size_t>(l)]; });
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] =
+            const_cast<std::byte*>(b.launch->params.data()) + address[static_cast<std::size_t>(l)];
+      });
       return;
     default:
       check_global(w, in, mask, address, bytes, use);
       count_global(b.counters, mask, address, bytes, use);
       out.global_lanes |= mask;
-      each_lane(mask, [&](int l) { out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]); });
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
+      });
       return;
   }
 }
@@ -173,10 +187,12 @@ Space window_space(U64 address) {
   }
 }
 
-// --- data ---------------------------------------------------------------------------------------------------------------
+// --- data
+// ---------------------------------------------------------------------------------------------------------------
 
 /// One element of every active lane, from memory type M into register words R.
-template <class M, class R> void load_element(const Warp& w, const LaneAddresses& a, Ref dst, U32 offset) {
+template <class M, class R>
+void load_element(const Warp& w, const LaneAddresses& a, Ref dst, U32 offset) {
   auto* d = w.out<R>(dst);
   each_lane(w.mask, [&, d](int l) {
     M v;
@@ -184,7 +200,8 @@ template <class M, class R> void load_element(const Warp& w, const LaneAddresses
     d[l] = static_cast<R>(v);
   });
 }
-template <class M, class R> void store_element(const Warp& w, const LaneAddresses& a, Ref src, U32 offset) {
+template <class M, class R>
+void store_element(const Warp& w, const LaneAddresses& a, Ref src, U32 offset) {
   const auto* s = w.in<R>(src);
   each_lane(w.mask, [&, s](int l) {
     const M v = static_cast<M>(s[l]);
@@ -192,11 +209,13 @@ template <class M, class R> void store_element(const Warp& w, const LaneAddresse
   });
 }
 
-template <class M, class R> void load(Warp& w, const Inst& in) {
+template <class M, class R>
+void load(Warp& w, const Inst& in) {
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Load);
   for (U32 i = 0; i < in.count; ++i) load_element<M, R>(w, a, in.ops[i + 1], i * in.size);
 }
-template <class M, class R> void store(Warp& w, const Inst& in) {
+template <class M, class R>
+void store(Warp& w, const Inst& in) {
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Store);
   for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
 }
@@ -204,7 +223,8 @@ template <class M, class R> void store(Warp& w, const Inst& in) {
 void nothing(Warp&, const Inst&) {}
 
 /// Element type and width of a data register → handler.
-template <bool kLoad> Handler data_handler(Ty t, bool wide) {
+template <bool kLoad>
+Handler data_handler(Ty t, bool wide) {
   // A signed element loaded into a wider register is extended by the conversion from M.
   const auto pick = [&](auto m) -> Handler {
     using M = decltype(m);
@@ -222,7 +242,8 @@ template <bool kLoad> Handler data_handler(Ty t, bool wide) {
 }
 
 /// Data operands of ld and st: one register or {…}; all of one width, at least the element's.
-template <bool kLoad> Handler data(Form& f, const ptx::Operand& o) {
+template <bool kLoad>
+Handler data(Form& f, const ptx::Operand& o) {
   const Ty t = f.type();
   if (f.types.size() != 1 || t == Ty::pred) return nullptr;
   const std::vector<ptx::Operand> one{o};
@@ -289,7 +310,8 @@ void memory_modifiers(Form& f) {
   if (f.has("shared") || f.has("shared::cta")) f.inst.space = Space::Shared;
   if (f.has("local")) f.inst.space = Space::Local;
   if (f.has("param") || f.has("param::entry") || f.has("param::func")) f.inst.space = Space::Param;
-  const bool ordered = f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
+  const bool ordered =
+      f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
   if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();
 }
 

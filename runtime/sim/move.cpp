@@ -13,7 +13,8 @@ using U64 = std::uint64_t;
 void mov_pred(Warp& w, const Inst& in) { set_pred(w, in.ops[0], w.pred(in.ops[1])); }
 
 /// Time as the block sees it: warp instructions executed so far.
-template <class T> void read_clock(Warp& w, const Inst& in) {
+template <class T>
+void read_clock(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const U64 now = w.block->ticks();
   each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(now); });
@@ -67,7 +68,7 @@ Handler mov_vector(Form& f) {
 // --- address spaces: generic = window + address in the space ---
 
 struct Window {
-  U64 base = 0;   // 0: the space has the generic addresses themselves
+  U64 base = 0;  // 0: the space has the generic addresses themselves
   bool known = false;
 };
 Window window_of(const Form& f) {
@@ -77,13 +78,15 @@ Window window_of(const Form& f) {
   return {0, f.has("global") || f.has("const")};
 }
 
-template <class T> void to_generic(Warp& w, const Inst& in) {
+template <class T>
+void to_generic(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const auto* a = w.in<T>(in.ops[1]);
   const U64 base = static_cast<U64>(in.imm);
   each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(a[l] + base); });
 }
-template <class T> void from_generic(Warp& w, const Inst& in) {
+template <class T>
+void from_generic(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const auto* a = w.in<T>(in.ops[1]);
   const U64 base = static_cast<U64>(in.imm);
@@ -104,7 +107,8 @@ Handler make_mov(Form& f) {
   if (f.operand(0).kind == Kind::Vector || f.operand(1).kind == Kind::Vector) return mov_vector(f);
   if (f.operand(1).kind == Kind::Special) {
     const std::string_view name = f.operand(1).name;
-    if (name == "%clock" || name == "%clock_hi" || name == "%clock64" || name == "%globaltimer" || name == "%globaltimer_lo") {
+    if (name == "%clock" || name == "%clock_hi" || name == "%clock64" || name == "%globaltimer" ||
+        name == "%globaltimer_lo") {
       f.dst(0, t);
       if (name == "%clock_hi") return nullptr;
       return bits(t) == 64 ? read_clock<U64> : read_clock<U32>;

@@ -1,8 +1,9 @@
 // Exact arithmetic on PTX's float formats.
 //
-// Every narrow operation is computed in double with round-to-odd and rounded once more to its format. Round-to-odd keeps in
-// the last bit whether anything was cut off, so the second rounding gives the same result as a single one of the exact value
-// (Boldo, Melquiond: "When double rounding is odd"); it needs two bits more than the target, and double has 29 over f32.
+// Every narrow operation is computed in double with round-to-odd and rounded once more to its format. Round-to-odd
+// keeps in the last bit whether anything was cut off, so the second rounding gives the same result as a single one of
+// the exact value (Boldo, Melquiond: "When double rounding is odd"); it needs two bits more than the target, and double
+// has 29 over f32.
 //
 // A NaN result of f32, f16 and bf16 arithmetic is the hardware's canonical one.
 #pragma once
@@ -21,7 +22,8 @@ struct BF16 {
   std::uint16_t bits;
 };
 /// Two values in one register, the first in the low half.
-template <class T> struct Pair {
+template <class T>
+struct Pair {
   T lo, hi;
 };
 
@@ -29,7 +31,8 @@ constexpr std::uint32_t kNaN32 = 0x7FFFFFFF;
 constexpr std::uint16_t kNaN16 = 0x7FFF;
 
 /// A format with kExp exponent and kMan mantissa bits, IEEE-like (the largest exponent holds infinity and NaN).
-template <int kExp, int kMan> struct Format {
+template <int kExp, int kMan>
+struct Format {
   static constexpr int kBias = (1 << (kExp - 1)) - 1, kMinExp = 1 - kBias;
   static constexpr std::uint32_t kInf = ((1u << kExp) - 1) << kMan, kMax = kInf - 1;
   static constexpr std::uint32_t kSign = 1u << (kExp + kMan);
@@ -66,7 +69,7 @@ using FmtTf32 = Format<8, 10>;
 using Fmt16 = Format<5, 10>;
 using FmtB16 = Format<8, 7>;
 using FmtE5M2 = Format<5, 2>;
-using FmtE4M3 = Format<4, 3>;   // its largest exponent is used for numbers up to 448; see convert.cpp
+using FmtE4M3 = Format<4, 3>;  // its largest exponent is used for numbers up to 448; see convert.cpp
 
 inline float to_float(float v) { return v; }
 inline float to_float(BF16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
@@ -78,10 +81,20 @@ inline float to_float(F16 v) {
   return std::bit_cast<float>(bits | (v.bits & 0x8000u) << 16);
 }
 
-template <class T> T rounded(double v, Round round);
-template <> inline float rounded<float>(double v, Round round) { return std::bit_cast<float>(Fmt32::encode(v, round)); }
-template <> inline F16 rounded<F16>(double v, Round round) { return {static_cast<std::uint16_t>(Fmt16::encode(v, round))}; }
-template <> inline BF16 rounded<BF16>(double v, Round round) { return {static_cast<std::uint16_t>(FmtB16::encode(v, round))}; }
+template <class T>
+T rounded(double v, Round round);
+template <>
+inline float rounded<float>(double v, Round round) {
+  return std::bit_cast<float>(Fmt32::encode(v, round));
+}
+template <>
+inline F16 rounded<F16>(double v, Round round) {
+  return {static_cast<std::uint16_t>(Fmt16::encode(v, round))};
+}
+template <>
+inline BF16 rounded<BF16>(double v, Round round) {
+  return {static_cast<std::uint16_t>(FmtB16::encode(v, round))};
+}
 
 inline bool is_nan(float v) { return v != v; }
 inline bool is_nan(double v) { return v != v; }
@@ -113,7 +126,7 @@ inline double fma_odd(double x, double y, double z, Round round) {
   const double p = x * y, s = p + z;
   if (!std::isfinite(s)) return s;
   if (s == 0) return round == Round::Down && (std::signbit(p) || std::signbit(z)) ? -0.0 : s;
-  const double z_part = s - p, rest = (p - (s - z_part)) + (z - z_part);   // Knuth's two-sum
+  const double z_part = s - p, rest = (p - (s - z_part)) + (z - z_part);  // Knuth's two-sum
   return to_odd(s, rest);
 }
 inline double div_odd(double x, double y) {

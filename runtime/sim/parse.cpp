@@ -22,7 +22,7 @@ bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
 struct Scope {
   std::uint32_t id = 0;
   std::map<std::string_view, std::uint32_t> regs;
-  std::map<std::string_view, std::pair<std::uint32_t, std::uint32_t>> ranges;   ///< prefix → first index, count
+  std::map<std::string_view, std::pair<std::uint32_t, std::uint32_t>> ranges;  ///< prefix → first index, count
   std::map<std::string_view, std::int32_t> variables;
 };
 
@@ -44,8 +44,12 @@ class Parser {
   bool accept(std::string_view word) { return peek().is(word) && (next(), true); }
 
   [[noreturn]] void fail(const std::string& what) const { fail_at(peek().line, what); }
-  [[noreturn]] static void fail_at(std::uint32_t line, const std::string& what) { throw DeviceError(fmt::format("ptx:{}: {}", line, what)); }
-  std::string shown() const { return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text); }
+  [[noreturn]] static void fail_at(std::uint32_t line, const std::string& what) {
+    throw DeviceError(fmt::format("ptx:{}: {}", line, what));
+  }
+  std::string shown() const {
+    return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text);
+  }
 
   void expect(char c) {
     if (!accept(c)) fail(fmt::format("expected '{}', found {}", c, shown()));
@@ -87,8 +91,10 @@ class Parser {
     Operand o;
     const std::size_t sign = peek().is('-');
     const std::string_view text = peek(sign).text;
-    if (text.size() == 10 && (text.starts_with("0f") || text.starts_with("0F"))) return hex_float(Kind::Float32, sign != 0);
-    if (text.size() == 18 && (text.starts_with("0d") || text.starts_with("0D"))) return hex_float(Kind::Float64, sign != 0);
+    if (text.size() == 10 && (text.starts_with("0f") || text.starts_with("0F")))
+      return hex_float(Kind::Float32, sign != 0);
+    if (text.size() == 18 && (text.starts_with("0d") || text.starts_with("0D")))
+      return hex_float(Kind::Float64, sign != 0);
     if (text.find('.') != std::string_view::npos) {
       at_ += sign;
       o.kind = Kind::Float64;
@@ -134,7 +140,8 @@ class Parser {
     const std::string_view text = next().text;
     const std::size_t dot = text.find('.');
     if (dot == std::string_view::npos) fail(fmt::format("expected a version as 8.0, found '{}'", text));
-    module_.version = std::atoi(std::string(text.substr(0, dot)).c_str()) * 10 + std::atoi(std::string(text.substr(dot + 1)).c_str());
+    module_.version =
+        std::atoi(std::string(text.substr(0, dot)).c_str()) * 10 + std::atoi(std::string(text.substr(dot + 1)).c_str());
   }
 
   /// Directives that may stand anywhere; true if one was read.
@@ -164,7 +171,7 @@ class Parser {
     loc_.file = static_cast<std::uint32_t>(integer());
     loc_.line = static_cast<std::uint32_t>(integer());
     loc_.column = static_cast<std::uint32_t>(integer());
-    while (peek().kind != Token::Kind::End && peek().line == line) next();   // function_name, inlined_at
+    while (peek().kind != Token::Kind::End && peek().line == line) next();  // function_name, inlined_at
   }
 
   void linkage() {
@@ -181,9 +188,9 @@ class Parser {
   }
 
   Space peek_space() const {
-    static constexpr std::pair<std::string_view, Space> kSpaces[] = {{".global", Space::Global}, {".shared", Space::Shared},
-                                                                     {".const", Space::Const},   {".local", Space::Local},
-                                                                     {".param", Space::Param},   {".reg", Space::Reg}};
+    static constexpr std::pair<std::string_view, Space> kSpaces[] = {
+        {".global", Space::Global}, {".shared", Space::Shared}, {".const", Space::Const},
+        {".local", Space::Local},   {".param", Space::Param},   {".reg", Space::Reg}};
     for (const auto& [word, space] : kSpaces)
       if (peek().is(word)) return space;
     return Space::Generic;
@@ -211,7 +218,7 @@ class Parser {
     next();
     std::uint32_t vector = 1;
     Ty type = Ty::none;
-    bool pointee = false;   // after .ptr: alignment and space of what the parameter points at
+    bool pointee = false;  // after .ptr: alignment and space of what the parameter points at
     while (peek().kind == Token::Kind::Ident && peek().text[0] == '.') {
       const std::string_view word = next().text.substr(1);
       if (word == "align" && pointee) integer();
@@ -246,7 +253,8 @@ class Parser {
 
   void initialiser(Variable& v, Ty type) {
     if (accept('{')) {
-      if (!peek().is('}')) do initialiser(v, type);
+      if (!peek().is('}')) do
+          initialiser(v, type);
         while (accept(','));
       expect('}');
       return;
@@ -281,7 +289,7 @@ class Parser {
     if (peek().is('(')) parameters(f.params);
     while (peek().kind == Token::Kind::Ident) performance_directive(f);
     loc_ = {};
-    if (accept(';')) return;   // a declaration: the definition follows, or a call of it is refused when it is decoded
+    if (accept(';')) return;  // a declaration: the definition follows, or a call of it is refused when it is decoded
     if (external) fail(fmt::format("function {} is .extern but has a body", f.name));
     f_ = &f;
     scopes_.clear();
@@ -357,7 +365,8 @@ class Parser {
       expect(';');
       return;
     }
-    const auto [it, fresh] = f_->labels.insert({{scopes_.back().id, name}, static_cast<std::uint32_t>(f_->body.size())});
+    const auto [it, fresh] =
+        f_->labels.insert({{scopes_.back().id, name}, static_cast<std::uint32_t>(f_->body.size())});
     if (!fresh) fail_at(line, fmt::format("label {} is defined twice", name));
   }
 
@@ -411,11 +420,13 @@ class Parser {
     }
     s.line = peek().line;
     s.opcode = ident("an instruction");
-    if (!peek().is(';')) do s.operands.push_back(operand());
+    if (!peek().is(';')) do
+        s.operands.push_back(operand());
       while (accept(','));
     const Token& last = peek();
     if (!last.is(';')) fail(fmt::format("expected ';' after {}, found {}", s.opcode, shown()));
-    s.text = std::string_view(tokens_[first].text.data(), static_cast<std::size_t>(last.text.data() - tokens_[first].text.data()));
+    s.text = std::string_view(tokens_[first].text.data(),
+                              static_cast<std::size_t>(last.text.data() - tokens_[first].text.data()));
     next();
     f_->body.push_back(std::move(s));
   }
@@ -443,7 +454,8 @@ class Parser {
     Operand o;
     o.kind = Kind::Vector;
     expect(open);
-    if (!peek().is(close)) do o.parts.push_back(simple_operand());
+    if (!peek().is(close)) do
+        o.parts.push_back(simple_operand());
       while (accept(','));
     expect(close);
     return o;

@@ -1,8 +1,9 @@
 // A kernel ready to run: what decode() makes of one .entry.
 //
-// Every virtual register owns a slot of 32 lanes in the register file of its warp: 32-bit words for registers of up to 32
-// bits (handlers ignore the bits above the width), 64-bit words for the wide ones, and a single word, one bit a lane, for a
-// predicate. Immediates are slots too, in a pool that all warps share, so a handler never asks what kind of operand it has.
+// Every virtual register owns a slot of 32 lanes in the register file of its warp: 32-bit words for registers of up to
+// 32 bits (handlers ignore the bits above the width), 64-bit words for the wide ones, and a single word, one bit a
+// lane, for a predicate. Immediates are slots too, in a pool that all warps share, so a handler never asks what kind of
+// operand it has.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -30,17 +31,25 @@ enum class Round : std::uint8_t { Nearest, Zero, Down, Up };
 
 /// Modifiers of float arithmetic that are looked at while executing.
 enum : std::uint16_t {
-  kFtz = 1, kSat = 2, kNaN = 4, kXorSign = 8, kAbs = 16, kRelu = 32, kSatFinite = 64, kApprox = 128, kIntegral = 256,
+  kFtz = 1,
+  kSat = 2,
+  kNaN = 4,
+  kXorSign = 8,
+  kAbs = 16,
+  kRelu = 32,
+  kSatFinite = 64,
+  kApprox = 128,
+  kIntegral = 256,
 };
 
 struct Inst {
   Handler run = nullptr;
-  const Ref* ops = nullptr;      ///< operands in PTX order
-  std::int64_t imm = 0;          ///< address offset; branch target; small tables (prmt mode, comparison…)
-  std::int32_t guard = -1;       ///< predicate slot, -1: always
-  std::uint32_t guard_flip = 0;  ///< all ones for @!p
-  std::uint32_t info = 0;        ///< index in Program::infos
-  std::uint32_t meet = UINT32_MAX;   ///< branches: where lanes that part here meet again
+  const Ref* ops = nullptr;         ///< operands in PTX order
+  std::int64_t imm = 0;             ///< address offset; branch target; small tables (prmt mode, comparison…)
+  std::int32_t guard = -1;          ///< predicate slot, -1: always
+  std::uint32_t guard_flip = 0;     ///< all ones for @!p
+  std::uint32_t info = 0;           ///< index in Program::infos
+  std::uint32_t meet = UINT32_MAX;  ///< branches: where lanes that part here meet again
   std::uint16_t flags = 0;
   std::uint16_t n_ops = 0;
   Round round = Round::Nearest;
@@ -50,20 +59,45 @@ struct Inst {
   bool sign = false;             ///< memory: extend the sign into a wider register
   bool wide = false;             ///< memory: the data registers are 64-bit
   bool wide_address = false;
-  bool control = false;          ///< runs even when no lane is active
+  bool control = false;  ///< runs even when no lane is active
 };
 
 /// What messages need of an instruction.
 struct InstInfo {
-  std::string_view text;         ///< in the module's text
-  std::uint32_t line = 0;        ///< in the PTX
+  std::string_view text;   ///< in the module's text
+  std::uint32_t line = 0;  ///< in the PTX
   ptx::Loc loc;
 };
 
 /// Special registers that are set once when a warp starts.
 enum class Special : std::uint8_t {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaX, CtaY, CtaZ, NctaX, NctaY, NctaZ, LaneId, WarpId, NWarpId, SmId, NSmId,
-  MaskEq, MaskLt, MaskLe, MaskGt, MaskGe, GridId, Zero, One, DynamicSmem, TotalSmem,
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaX,
+  CtaY,
+  CtaZ,
+  NctaX,
+  NctaY,
+  NctaZ,
+  LaneId,
+  WarpId,
+  NWarpId,
+  SmId,
+  NSmId,
+  MaskEq,
+  MaskLt,
+  MaskLe,
+  MaskGt,
+  MaskGe,
+  GridId,
+  Zero,
+  One,
+  DynamicSmem,
+  TotalSmem,
 };
 struct SpecialInit {
   Special which;
@@ -72,20 +106,20 @@ struct SpecialInit {
 };
 
 struct Program {
-  std::shared_ptr<const ptx::Module> module;   ///< owns the text
+  std::shared_ptr<const ptx::Module> module;  ///< owns the text
   std::string kernel;
-  std::vector<Inst> code;                       ///< ends with an implicit exit
+  std::vector<Inst> code;  ///< ends with an implicit exit
   std::vector<Ref> operand_pool;
   std::vector<InstInfo> infos;
-  std::vector<std::uint64_t> constants;         ///< pool of broadcast immediates, as 64-bit words for alignment
+  std::vector<std::uint64_t> constants;  ///< pool of broadcast immediates, as 64-bit words for alignment
   std::vector<SpecialInit> specials;
-  std::uint32_t register_words = 0;             ///< 32-bit words of a warp's register file
-  std::uint32_t shared_bytes = 0;               ///< static shared memory
-  std::uint32_t dynamic_at = 0;                 ///< shared address where dynamic shared memory starts
-  std::uint32_t local_bytes = 0;                ///< per thread
+  std::uint32_t register_words = 0;  ///< 32-bit words of a warp's register file
+  std::uint32_t shared_bytes = 0;    ///< static shared memory
+  std::uint32_t dynamic_at = 0;      ///< shared address where dynamic shared memory starts
+  std::uint32_t local_bytes = 0;     ///< per thread
   std::uint32_t param_bytes = 0;
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
-  bool communicates = false;                    ///< has operations by which blocks may see each other's progress
+  bool communicates = false;  ///< has operations by which blocks may see each other's progress
 };
 
 // Address windows of the generic address space; global memory has the host's addresses, which are below all of them.

@@ -1,5 +1,6 @@
 // The text of a PTX module as a tree: what parse() finds, before it has a meaning. Names of registers are resolved to
-// declarations, labels to statements; opcodes stay text, since the instruction table (insts.def) gives them their meaning.
+// declarations, labels to statements; opcodes stay text, since the instruction table (insts.def) gives them their
+// meaning.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,23 +23,23 @@ struct Loc {
 struct Operand {
   enum class Kind : std::uint8_t { Reg, Special, Int, Float32, Float64, Symbol, Address, Vector, Sink };
   Kind kind = Kind::Sink;
-  bool negated = false;              ///< !%p
-  std::uint32_t reg = 0;             ///< Reg: index in Function::regs; Address: base register if has_base
-  bool has_base = false;             ///< Address: a register is part of it
-  std::string_view name;             ///< Symbol, Special; Address without register: the symbol or empty
-  std::int32_t local = -1;           ///< Symbol, Address: index in Function::locals when `name` is declared there
-  std::int64_t value = 0;            ///< Int, the bits of Float32/Float64, offset of Address and Symbol
-  std::vector<Operand> parts;        ///< Vector elements; for `d|p` the one second name
+  bool negated = false;        ///< !%p
+  std::uint32_t reg = 0;       ///< Reg: index in Function::regs; Address: base register if has_base
+  bool has_base = false;       ///< Address: a register is part of it
+  std::string_view name;       ///< Symbol, Special; Address without register: the symbol or empty
+  std::int32_t local = -1;     ///< Symbol, Address: index in Function::locals when `name` is declared there
+  std::int64_t value = 0;      ///< Int, the bits of Float32/Float64, offset of Address and Symbol
+  std::vector<Operand> parts;  ///< Vector elements; for `d|p` the one second name
 };
 
 struct Stmt {
-  std::string_view opcode;           ///< "ld.global.v4.b32"
-  std::string_view text;             ///< whole instruction, for messages
-  std::uint32_t line = 0;            ///< in the PTX
+  std::string_view opcode;  ///< "ld.global.v4.b32"
+  std::string_view text;    ///< whole instruction, for messages
+  std::uint32_t line = 0;   ///< in the PTX
   Loc loc;
-  std::int32_t guard = -1;           ///< predicate register, or -1
+  std::int32_t guard = -1;  ///< predicate register, or -1
   bool guard_negated = false;
-  std::uint32_t scope = 0;           ///< innermost { } around it
+  std::uint32_t scope = 0;  ///< innermost { } around it
   std::vector<Operand> operands;
 };
 
@@ -47,13 +48,13 @@ struct Variable {
   Space space = Space::Global;
   std::uint32_t align = 1;
   std::uint64_t bytes = 0;
-  bool external = false;             ///< .extern .shared x[]: the dynamic shared memory
-  std::vector<std::uint8_t> init;    ///< leading bytes; the rest is zero
+  bool external = false;           ///< .extern .shared x[]: the dynamic shared memory
+  std::vector<std::uint8_t> init;  ///< leading bytes; the rest is zero
   struct Fixup {
     std::uint64_t at;
     std::string_view symbol;
   };
-  std::vector<Fixup> addresses;      ///< generic addresses of other variables inside `init`
+  std::vector<Fixup> addresses;  ///< generic addresses of other variables inside `init`
 };
 
 struct Function {
@@ -62,18 +63,18 @@ struct Function {
   std::uint32_t line = 0;
   std::vector<Variable> params, results;
   std::vector<Ty> regs;
-  std::vector<Variable> locals;      ///< .shared, .local, .param declared in the body; names may repeat in sister scopes
+  std::vector<Variable> locals;  ///< .shared, .local, .param declared in the body; names may repeat in sister scopes
   std::vector<Stmt> body;
-  std::vector<std::uint32_t> scope_parents;                       ///< of each { }; 0 is the body
-  std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> labels;   ///< (scope, name) → index in body
+  std::vector<std::uint32_t> scope_parents;                                    ///< of each { }; 0 is the body
+  std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> labels;  ///< (scope, name) → index in body
   std::map<std::pair<std::uint32_t, std::string_view>, std::vector<std::string_view>> branch_tables;
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
 };
 
 struct Module {
-  std::string text;                  ///< every string_view points in here
-  int version = 0;                   ///< 10·major + minor
+  std::string text;  ///< every string_view points in here
+  int version = 0;   ///< 10·major + minor
   std::string_view target;
   std::vector<Function> functions;
   std::vector<Variable> variables;

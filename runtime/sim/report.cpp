@@ -20,7 +20,8 @@ const InstInfo& info(const Warp& w, const Inst& in) { return w.block->launch->pr
 [[noreturn]] void raise(const Warp& w, const Inst& in, const std::string& who, const std::string& what) {
   const Program& p = w.block->launch->program;
   const InstInfo& i = info(w, in);
-  throw Fault{fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", place(p, i), p.kernel, what, id_text(w.block->id), who, i.line, i.text),
+  throw Fault{fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", place(p, i), p.kernel, what,
+                          id_text(w.block->id), who, i.line, i.text),
               w.block->linear};
 }
 
@@ -36,7 +37,9 @@ void fault(const Warp& w, const Inst& in, int lane, const std::string& what) {
   raise(w, in, fmt::format("thread {}", thread_text(w, lane)), what);
 }
 
-void fault(const Warp& w, const Inst& in, const std::string& what) { raise(w, in, fmt::format("warp {}", w.index), what); }
+void fault(const Warp& w, const Inst& in, const std::string& what) {
+  raise(w, in, fmt::format("warp {}", w.index), what);
+}
 
 void report_deadlock(const Block& b) {
   std::string who;

@@ -47,22 +47,28 @@ struct Warp {
   Block* block = nullptr;
   std::uint32_t* regs = nullptr;
   const std::uint32_t* consts = nullptr;
-  std::uint32_t mask = 0;          ///< lanes the current instruction acts on
-  std::uint32_t active = 0;        ///< lanes at pc
-  std::uint32_t live = 0;          ///< lanes that exist and have not exited
-  std::uint32_t pc = 0;            ///< next instruction
+  std::uint32_t mask = 0;    ///< lanes the current instruction acts on
+  std::uint32_t active = 0;  ///< lanes at pc
+  std::uint32_t live = 0;    ///< lanes that exist and have not exited
+  std::uint32_t pc = 0;      ///< next instruction
   std::uint32_t reconverge = UINT32_MAX;
-  std::uint32_t index = 0;         ///< in the block
-  std::uint32_t barrier = 0;       ///< the barrier it waits at
+  std::uint32_t index = 0;    ///< in the block
+  std::uint32_t barrier = 0;  ///< the barrier it waits at
   WarpState state = WarpState::Ready;
   std::vector<Parked> parked;
   std::vector<Held> held;
-  std::uint32_t held_lanes = 0;    ///< union of the masks in held
-  std::size_t allocation_hint = 0; ///< index in the heap view of the last access
+  std::uint32_t held_lanes = 0;     ///< union of the masks in held
+  std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
-  template <class Word> const Word* in(Ref r) const { return reinterpret_cast<const Word*>(r >= 0 ? regs + r : consts + ~r); }
-  template <class Word> Word* out(Ref r) const { return reinterpret_cast<Word*>(regs + r); }
+  template <class Word>
+  const Word* in(Ref r) const {
+    return reinterpret_cast<const Word*>(r >= 0 ? regs + r : consts + ~r);
+  }
+  template <class Word>
+  Word* out(Ref r) const {
+    return reinterpret_cast<Word*>(regs + r);
+  }
   std::uint32_t pred(Ref r) const { return *in<std::uint32_t>(r); }
 
   void exit_lanes(std::uint32_t lanes);
@@ -70,14 +76,14 @@ struct Warp {
   void branch(std::uint32_t taken, std::uint32_t target, std::uint32_t meet);
   /// Continues with lanes that wait, after the current ones arrived or exited.
   void resume_parked();
-  /// At an instruction for which `needed` lanes must be there: takes in those that wait at it. If some are still on their
-  /// way, puts the present ones aside, continues with the others and returns false; the instruction comes again.
+  /// At an instruction for which `needed` lanes must be there: takes in those that wait at it. If some are still on
+  /// their way, puts the present ones aside, continues with the others and returns false; the instruction comes again.
   bool gather(const Inst&, std::uint32_t needed);
 };
 
 struct Barrier {
-  std::uint32_t arrived = 0, expected = 0;   ///< threads
-  std::uint32_t popc = 0, threads = 0;       ///< bar.red: threads with a true predicate, and all
+  std::uint32_t arrived = 0, expected = 0;  ///< threads
+  std::uint32_t popc = 0, threads = 0;      ///< bar.red: threads with a true predicate, and all
 };
 
 /// One block in flight; reused for the next block of the same host thread.
@@ -90,7 +96,7 @@ struct Block {
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
   Counters counters;
-  std::uint64_t started_at = 0;              ///< counters.instructions when it started
+  std::uint64_t started_at = 0;  ///< counters.instructions when it started
   bool started = false;
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
@@ -123,22 +129,26 @@ std::string execute(const Launch&, Counters& counters);
 
 // --- lanes as values -------------------------------------------------------------------------------------------------
 
-template <class T> using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+template <class T>
+using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 /// The value of type T in the low bits of a word, and back.
-template <class T> inline T from_word(Word<T> w) {
+template <class T>
+inline T from_word(Word<T> w) {
   if constexpr (std::is_integral_v<T>) return static_cast<T>(w);
   else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<std::uint16_t>(w));
   else return std::bit_cast<T>(w);
 }
-template <class T> inline Word<T> to_word(T v) {
+template <class T>
+inline Word<T> to_word(T v) {
   if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(v);
   else if constexpr (sizeof(T) == 2) return std::bit_cast<std::uint16_t>(v);
   else return std::bit_cast<Word<T>>(v);
 }
 
 /// f(lane) for every lane of the mask; the loop over all lanes is one the compiler vectorises.
-template <class F> inline void each_lane(std::uint32_t mask, F&& f) {
+template <class F>
+inline void each_lane(std::uint32_t mask, F&& f) {
   if (mask == kAllLanes) {
 #pragma GCC ivdep
     for (int l = 0; l < kLanes; ++l) f(l);
@@ -148,14 +158,16 @@ template <class F> inline void each_lane(std::uint32_t mask, F&& f) {
 }
 
 /// Handlers of pure functions of 1, 2 or 3 lanes' values: dst[l] = F(a[l], …), operand types A, B, C, result R.
-template <class R, class A, class F> constexpr Handler map1(F) {
+template <class R, class A, class F>
+constexpr Handler map1(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
     each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]))); });
   };
 }
-template <class R, class A, class B, class F> constexpr Handler map2(F) {
+template <class R, class A, class B, class F>
+constexpr Handler map2(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
@@ -163,24 +175,28 @@ template <class R, class A, class B, class F> constexpr Handler map2(F) {
     each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]), from_word<B>(b[l]))); });
   };
 }
-template <class R, class A, class B, class C, class F> constexpr Handler map3(F) {
+template <class R, class A, class B, class C, class F>
+constexpr Handler map3(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
     const auto* b = w.in<Word<B>>(in.ops[2]);
     const auto* c = w.in<Word<C>>(in.ops[3]);
-    each_lane(w.mask, [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l]))); });
+    each_lane(w.mask,
+              [=](int l) { d[l] = to_word<R>(F{}(from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l]))); });
   };
 }
 /// As map1…3 for functions that also look at the instruction (rounding, flags).
-template <class R, class A, class F> constexpr Handler imap1(F) {
+template <class R, class A, class F>
+constexpr Handler imap1(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
     each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]))); });
   };
 }
-template <class R, class A, class B, class F> constexpr Handler imap2(F) {
+template <class R, class A, class B, class F>
+constexpr Handler imap2(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
@@ -188,17 +204,21 @@ template <class R, class A, class B, class F> constexpr Handler imap2(F) {
     each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]), from_word<B>(b[l]))); });
   };
 }
-template <class R, class A, class B, class C, class F> constexpr Handler imap3(F) {
+template <class R, class A, class B, class C, class F>
+constexpr Handler imap3(F) {
   return [](Warp& w, const Inst& in) {
     auto* d = w.out<Word<R>>(in.ops[0]);
     const auto* a = w.in<Word<A>>(in.ops[1]);
     const auto* b = w.in<Word<B>>(in.ops[2]);
     const auto* c = w.in<Word<C>>(in.ops[3]);
-    each_lane(w.mask, [=, &in](int l) { d[l] = to_word<R>(F{}(in, from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l]))); });
+    each_lane(w.mask, [=, &in](int l) {
+      d[l] = to_word<R>(F{}(in, from_word<A>(a[l]), from_word<B>(b[l]), from_word<C>(c[l])));
+    });
   };
 }
 /// Predicate result from two operands: bit l = F(a[l], b[l]); lanes outside the mask keep theirs.
-template <class T, class F> inline std::uint32_t lanes_where(const Word<T>* a, const Word<T>* b, F f) {
+template <class T, class F>
+inline std::uint32_t lanes_where(const Word<T>* a, const Word<T>* b, F f) {
   std::uint32_t m = 0;
   for (int l = 0; l < kLanes; ++l) m |= static_cast<std::uint32_t>(f(from_word<T>(a[l]), from_word<T>(b[l]))) << l;
   return m;

@@ -9,7 +9,9 @@
 
 namespace kiln::test {
 
-inline std::filesystem::path data_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data"; }
+inline std::filesystem::path data_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data";
+}
 
 /// Contents of a file that must exist.
 inline std::string read_file(const std::filesystem::path& p) {

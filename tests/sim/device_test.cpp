@@ -99,9 +99,12 @@ TEST_F(Simulator, CountersDoNotDependOnHostThreads) {
 
 /// Sectors or conflicts of one warp access whose lane address is `stride`·lane + `offset` bytes.
 std::string strided(const std::string& access, int stride, int offset) {
-  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .shared .align 16 .b8 tile[8192];\n"
-         "ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, " + std::to_string(stride) + "; add.u32 %r2, %r2, " + std::to_string(offset) +
-         "; cvt.u64.u32 %rd2, %r2; add.s64 %rd1, %rd1, %rd2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;\n" + access + "\nret;\n}\n";
+  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<9>; .reg "
+         ".b64 %rd<9>; .shared .align 16 .b8 tile[8192];\n"
+         "ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, " +
+         std::to_string(stride) + "; add.u32 %r2, %r2, " + std::to_string(offset) +
+         "; cvt.u64.u32 %rd2, %r2; add.s64 %rd1, %rd1, %rd2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;\n" + access +
+         "\nret;\n}\n";
 }
 
 TEST_F(Simulator, SectorsAreThoseOfTheWarpAccess) {
@@ -131,8 +134,8 @@ TEST_F(Simulator, BankConflictsAreExtraPasses) {
   EXPECT_EQ(conflicts("ld.shared.b32 %r4, [%r3];", 4), 0u);
   EXPECT_EQ(conflicts("ld.shared.b32 %r4, [%r3];", 8), 1u);
   EXPECT_EQ(conflicts("ld.shared.b32 %r4, [%r3];", 128), 31u);
-  EXPECT_EQ(conflicts("ld.shared.b32 %r4, [%r3];", 0), 0u);     // one word for all
-  EXPECT_EQ(conflicts("ld.shared.b16 %r4, [%r3];", 2), 0u);     // two lanes a word
+  EXPECT_EQ(conflicts("ld.shared.b32 %r4, [%r3];", 0), 0u);  // one word for all
+  EXPECT_EQ(conflicts("ld.shared.b16 %r4, [%r3];", 2), 0u);  // two lanes a word
   EXPECT_EQ(conflicts("ld.shared.v4.b32 {%r4,%r5,%r6,%r7}, [%r3];", 16), 0u);
   EXPECT_EQ(conflicts("ld.shared.v4.b32 {%r4,%r5,%r6,%r7}, [%r3];", 128), 28u);
 }
@@ -184,22 +187,29 @@ TEST_F(Simulator, HugeBuffersCostNothingUntilTouched) {
   a.upload(tail, n - 7);
   // The last element by a 64-bit index, and one behind it.
   const auto ptx = [](const std::string& index) {
-    return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n ld.param.u64 %rd1, [a]; mov.b64 %rd2, " + index +
-           "; shl.b64 %rd2, %rd2, 2; add.s64 %rd1, %rd1, %rd2; ld.global.b32 %r1, [%rd1]; add.f32 %r1, %r1, %r1; st.global.b32 [%rd1], %r1; ret;\n}\n";
+    return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<4>; .reg "
+           ".b64 %rd<4>;\n ld.param.u64 %rd1, [a]; mov.b64 %rd2, " +
+           index +
+           "; shl.b64 %rd2, %rd2, 2; add.s64 %rd1, %rd1, %rd2; ld.global.b32 %r1, [%rd1]; add.f32 %r1, %r1, %r1; "
+           "st.global.b32 [%rd1], %r1; ret;\n}\n";
   };
   run(device_, ptx(std::to_string(n - 1)), "k", {{1, 1, 1}, {1, 1, 1}, 0}, Params().add(a));
   std::vector<float> got(7);
   a.download(got, n - 7);
   EXPECT_EQ(got[6], 14.0f);
-  EXPECT_THAT([&] { run(device_, ptx(std::to_string(n)), "k", {{1, 1, 1}, {1, 1, 1}, 0}, Params().add(a)); },
-              ThrowsMessage<DeviceError>(HasSubstr("0 bytes past the end of the allocation")));
+  EXPECT_THAT(
+      [&] {
+        run(device_, ptx(std::to_string(n)), "k", {{1, 1, 1}, {1, 1, 1}, 0}, Params().add(a));
+      },
+      ThrowsMessage<DeviceError>(HasSubstr("0 bytes past the end of the allocation")));
 }
 
 TEST_F(Simulator, AllocationBeyondTheMemoryGivesBothNumbers) {
   const std::size_t total = device_.total_memory();
   const Buffer<std::uint8_t> most(device_, total - 1000);
   EXPECT_THAT([&] { Buffer<std::uint8_t>(device_, 1001); },
-              ThrowsMessage<DeviceError>(AllOf(HasSubstr("1001 bytes"), HasSubstr("1000 of"), HasSubstr(std::to_string(total)))));
+              ThrowsMessage<DeviceError>(
+                  AllOf(HasSubstr("1001 bytes"), HasSubstr("1000 of"), HasSubstr(std::to_string(total)))));
   const Buffer<std::uint8_t> rest(device_, 1000);
 }
 
@@ -275,7 +285,8 @@ TEST(Heap, ManyAllocationsStayDistinct) {
   std::vector<U64> live;
   for (int i = 0; i < 40000; ++i) {
     live.push_back(heap.allocate(static_cast<std::size_t>(i % 5000)));
-    if (i % 3 == 0) heap.free(live[live.size() / 2]), live.erase(live.begin() + static_cast<std::ptrdiff_t>(live.size() / 2));
+    if (i % 3 == 0)
+      heap.free(live[live.size() / 2]), live.erase(live.begin() + static_cast<std::ptrdiff_t>(live.size() / 2));
   }
   const auto view = heap.view();
   for (std::size_t i = 1; i < view->live.size(); ++i) ASSERT_GE(view->live[i].base, view->live[i - 1].end() + 1);

@@ -16,7 +16,8 @@ std::string program(const std::string& body, const std::string& before = "") {
   return R"(.version 8.0
 .target sm_80
 .address_size 64
-)" + before + R"(
+)" + before +
+         R"(
 .visible .entry k(.param .u64 out, .param .u32 n)
 {
   .reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<9>;
@@ -24,7 +25,8 @@ std::string program(const std::string& body, const std::string& before = "") {
   ld.param.u32 %r0, [n];
   mov.u32 %r1, %tid.x;
   mov.u32 %r9, 0;
-)" + body + R"(
+)" + body +
+         R"(
   mov.u32 %r18, %ctaid.x;
   mov.u32 %r19, %ntid.x;
   mad.lo.s32 %r18, %r18, %r19, %r1;
@@ -44,7 +46,8 @@ std::vector<U32> results(const std::string& ptx, const Shape& shape = {}, U32 n 
   return out.to_vector();
 }
 
-void expect_each(const std::string& body, const std::function<U32(U32)>& want, const Shape& shape = {}, U32 n = 0, const std::string& before = "") {
+void expect_each(const std::string& body, const std::function<U32(U32)>& want, const Shape& shape = {}, U32 n = 0,
+                 const std::string& before = "") {
   const std::vector<U32> got = results(program(body, before), shape, n);
   for (U32 i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], want(i)) << "thread " << i;
 }
@@ -111,7 +114,9 @@ A: mov.u32 %r9, 10; bra JOIN;
 B: mov.u32 %r9, 20; bra JOIN;
 C: mov.u32 %r9, 30;
 JOIN: activemask.b32 %r3; popc.b32 %r3, %r3; add.u32 %r9, %r9, %r3;)",
-              [](U32 t) { return std::array<U32, 4>{10, 20, 30, 10}[t & 3] + 32; });
+              [](U32 t) {
+                return std::array<U32, 4>{10, 20, 30, 10}[t & 3] + 32;
+              });
 }
 
 TEST(ControlFlow, CallsOfFunctionsReturnToTheirPlace) {
@@ -124,13 +129,16 @@ TEST(ControlFlow, CallsOfFunctionsReturnToTheirPlace) {
 BIG: shl.b32 %r2, %r1, 1; st.param.b32 [result], %r2; ret;
 }
 )";
-  const std::string call = "{ .param .b32 p; .param .b32 r; st.param.b32 [p], %r9; call.uni (r), twice_or_inc, (p); ld.param.b32 %r9, [r]; }\n";
-  expect_each("mov.u32 %r9, %r1;\n" + call + call + "activemask.b32 %r3; popc.b32 %r3, %r3; add.u32 %r9, %r9, %r3;",
-              [](U32 t) {
-                const auto f = [](U32 x) { return x > 9 ? 2 * x : x + 1; };
-                return f(f(t)) + 32;
-              },
-              {}, 0, helper);
+  const std::string call =
+      "{ .param .b32 p; .param .b32 r; st.param.b32 [p], %r9; call.uni (r), twice_or_inc, (p); ld.param.b32 %r9, [r]; "
+      "}\n";
+  expect_each(
+      "mov.u32 %r9, %r1;\n" + call + call + "activemask.b32 %r3; popc.b32 %r3, %r3; add.u32 %r9, %r9, %r3;",
+      [](U32 t) {
+        const auto f = [](U32 x) { return x > 9 ? 2 * x : x + 1; };
+        return f(f(t)) + 32;
+      },
+      {}, 0, helper);
 }
 
 TEST(ControlFlow, ScopesHideRegistersAndLabels) {
@@ -191,11 +199,15 @@ TEST(Lanes, ShufflesFollowTheirModes) {
 
 TEST(Lanes, VotesAndMatches) {
   expect_each("setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r9, %p1, -1;", [](U32) { return 31u; });
-  expect_each("setp.lt.u32 %p1, %r1, 32; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r9, 1, 0, %p2;", [](U32) { return 1u; });
-  expect_each("setp.lt.u32 %p1, %r1, 1; vote.sync.any.pred %p2, !%p1, -1; selp.u32 %r9, 1, 0, %p2;", [](U32) { return 1u; });
-  expect_each("setp.lt.u32 %p1, %r1, 1; vote.sync.uni.pred %p2, %p1, -1; selp.u32 %r9, 1, 0, %p2;", [](U32) { return 0u; });
+  expect_each("setp.lt.u32 %p1, %r1, 32; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r9, 1, 0, %p2;",
+              [](U32) { return 1u; });
+  expect_each("setp.lt.u32 %p1, %r1, 1; vote.sync.any.pred %p2, !%p1, -1; selp.u32 %r9, 1, 0, %p2;",
+              [](U32) { return 1u; });
+  expect_each("setp.lt.u32 %p1, %r1, 1; vote.sync.uni.pred %p2, %p1, -1; selp.u32 %r9, 1, 0, %p2;",
+              [](U32) { return 0u; });
   expect_each("and.b32 %r2, %r1, 3; match.any.sync.b32 %r9, %r2, -1;", [](U32 t) { return 0x11111111u << (t & 3); });
-  expect_each("mov.b32 %r2, 9; match.all.sync.b32 %r9|%p1, %r2, -1; selp.u32 %r9, %r9, 7, %p1;", [](U32) { return ~0u; });
+  expect_each("mov.b32 %r2, 9; match.all.sync.b32 %r9|%p1, %r2, -1; selp.u32 %r9, %r9, 7, %p1;",
+              [](U32) { return ~0u; });
   expect_each("redux.sync.add.s32 %r9, %r1, -1;", [](U32) { return 496u; });
   expect_each("sub.s32 %r2, %r1, 9; redux.sync.min.s32 %r9, %r2, -1;", [](U32) { return static_cast<U32>(-9); });
   expect_each("sub.s32 %r2, %r1, 9; redux.sync.max.u32 %r9, %r2, -1;", [](U32) { return ~0u; });
@@ -203,18 +215,25 @@ TEST(Lanes, VotesAndMatches) {
 }
 
 TEST(Special, RegistersDescribeThread) {
-  expect_each("mov.u32 %r2, %laneid; mov.u32 %r3, %warpid; mov.u32 %r4, %nwarpid; mad.lo.u32 %r9, %r3, 100, %r2; mad.lo.u32 %r9, %r4, 10000, %r9;",
-              [](U32 t) { return 20000 + t % 64 / 32 * 100 + t % 32; }, {{2, 1, 1}, {64, 1, 1}, 0});
-  expect_each("mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %cluster_nctaid.x; mad.lo.u32 %r9, %r2, 100, %r3; mad.lo.u32 %r9, %r4, 1000, %r9;",
-              [](U32 t) { return 1300 + t / 32; }, {{3, 1, 1}, {32, 1, 1}, 0});
+  expect_each(
+      "mov.u32 %r2, %laneid; mov.u32 %r3, %warpid; mov.u32 %r4, %nwarpid; mad.lo.u32 %r9, %r3, 100, %r2; mad.lo.u32 "
+      "%r9, %r4, 10000, %r9;",
+      [](U32 t) { return 20000 + t % 64 / 32 * 100 + t % 32; }, {{2, 1, 1}, {64, 1, 1}, 0});
+  expect_each(
+      "mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %cluster_nctaid.x; mad.lo.u32 %r9, %r2, 100, %r3; "
+      "mad.lo.u32 %r9, %r4, 1000, %r9;",
+      [](U32 t) { return 1300 + t / 32; }, {{3, 1, 1}, {32, 1, 1}, 0});
   expect_each("mov.u32 %r9, %lanemask_lt;", [](U32 t) { return (1u << t) - 1; });
   expect_each("mov.u32 %r9, %lanemask_ge;", [](U32 t) { return ~((1u << t) - 1); });
-  expect_each("mov.u32 %r2, %dynamic_smem_size; mov.u32 %r9, %r2;", [](U32) { return 512u; }, {{1, 1, 1}, {32, 1, 1}, 512});
+  expect_each("mov.u32 %r2, %dynamic_smem_size; mov.u32 %r9, %r2;", [](U32) { return 512u; },
+              {{1, 1, 1}, {32, 1, 1}, 512});
 }
 
 TEST(Special, ClockCountsUp) {
-  expect_each("mov.u64 %rd2, %clock64; mov.u32 %r2, %clock; mov.u64 %rd3, %globaltimer; setp.gt.u64 %p1, %rd3, %rd2; selp.u32 %r9, 1, 0, %p1;",
-              [](U32) { return 1u; });
+  expect_each(
+      "mov.u64 %rd2, %clock64; mov.u32 %r2, %clock; mov.u64 %rd3, %globaltimer; setp.gt.u64 %p1, %rd3, %rd2; selp.u32 "
+      "%r9, 1, 0, %p1;",
+      [](U32) { return 1u; });
 }
 
 TEST(Blocks, ThreeDimensionsOfThreadsAndBlocks) {
@@ -247,7 +266,10 @@ TEST(Memory, ModuleVariablesAreInitialised) {
   expect_each(R"(
   and.b32 %r2, %r1, 3; mul.wide.u32 %rd2, %r2, 4; ld.global.u64 %rd3, [pointer+8]; add.s64 %rd2, %rd3, %rd2; ld.u32 %r9, [%rd2];
   ld.const.b32 %r3, [half]; shr.u32 %r3, %r3, 24; add.u32 %r9, %r9, %r3;)",
-              [](U32 t) { return std::array<U32, 4>{10, 20, 30, 0}[t & 3] + 0x3F; }, {}, 0, before);
+              [](U32 t) {
+                return std::array<U32, 4>{10, 20, 30, 0}[t & 3] + 0x3F;
+              },
+              {}, 0, before);
 }
 
 TEST(Memory, LocalMemoryBelongsToTheThread) {
@@ -293,12 +315,13 @@ TEST(Atomics, AddAndExchangeReturnTheOldValue) {
   run(device, ptx, "k", {{4, 1, 1}, {32, 1, 1}, 0}, Params().add(out).add(0));
   auto got = out.to_vector();
   EXPECT_EQ(got[128], 256u);
-  for (U32 i = 0; i < 128; ++i) EXPECT_EQ(got[i], 2 * i);   // blocks and lanes in order
+  for (U32 i = 0; i < 128; ++i) EXPECT_EQ(got[i], 2 * i);  // blocks and lanes in order
 }
 
 TEST(Atomics, EveryOperation) {
   const auto shared = [](const std::string& op, const std::string& init) {
-    return ".shared .align 8 .b8 cell[8]; mov.u32 %r2, cell; mov.u32 %r3, " + init + "; st.shared.b32 [%r2], %r3; " + op + " ld.shared.b32 %r9, [%r2];";
+    return ".shared .align 8 .b8 cell[8]; mov.u32 %r2, cell; mov.u32 %r3, " + init + "; st.shared.b32 [%r2], %r3; " +
+           op + " ld.shared.b32 %r9, [%r2];";
   };
   expect_each(shared("red.shared.max.s32 [%r2], %r1;", "-5"), [](U32) { return 31u; });
   expect_each(shared("red.shared.min.s32 [%r2], -9;", "-5"), [](U32) { return static_cast<U32>(-9); });
@@ -310,8 +333,10 @@ TEST(Atomics, EveryOperation) {
   expect_each(shared("red.shared.dec.u32 [%r2], 9;", "0"), [](U32) { return 8u; });
   expect_each(shared("atom.shared.exch.b32 %r4, [%r2], %r1;", "0"), [](U32) { return 31u; });
   expect_each(shared("atom.shared.cas.b32 %r4, [%r2], 7, %r1;", "7"), [](U32) { return 0u; });
-  expect_each(shared("mov.f32 %f1, 0f3F800000; red.shared.add.f32 [%r2], %f1;", "0"), [](U32) { return std::bit_cast<U32>(32.0f); });
-  expect_each(shared("mov.b32 %r4, 0x3C003C00; red.shared.add.noftz.f16x2 [%r2], %r4;", "0"), [](U32) { return 0x50005000u; });
+  expect_each(shared("mov.f32 %f1, 0f3F800000; red.shared.add.f32 [%r2], %f1;", "0"),
+              [](U32) { return std::bit_cast<U32>(32.0f); });
+  expect_each(shared("mov.b32 %r4, 0x3C003C00; red.shared.add.noftz.f16x2 [%r2], %r4;", "0"),
+              [](U32) { return 0x50005000u; });
 }
 
 TEST(Atomics, BlocksWaitForEachOther) {

@@ -30,7 +30,8 @@ std::string kernel(const std::string& body) {
   add.s64 %rd4, %rd1, %rd3;
   add.s64 %rd5, %rd2, %rd3;
   .loc 1 12 7
-)" + body + "\n  ret;\n}\n";
+)" + body +
+         "\n  ret;\n}\n";
 }
 
 class Faults : public ::testing::Test {
@@ -49,37 +50,46 @@ class Faults : public ::testing::Test {
 };
 
 TEST_F(Faults, LoadPastTheEndNamesLineThreadAndAllocation) {
-  EXPECT_THAT(message("ld.global.b32 %r2, [%rd4];"),
-              AllOf(HasSubstr("kernel.cpp:12: kernel k: out-of-bounds global load of 4 bytes at 0x"), HasSubstr("0 bytes past the end of the allocation"),
-                    HasSubstr("of 124 bytes"), HasSubstr("(block (0, 0, 0), thread (31, 0, 0); ptx line"), HasSubstr("ld.global.b32 %r2, [%rd4]")));
+  EXPECT_THAT(
+      message("ld.global.b32 %r2, [%rd4];"),
+      AllOf(HasSubstr("kernel.cpp:12: kernel k: out-of-bounds global load of 4 bytes at 0x"),
+            HasSubstr("0 bytes past the end of the allocation"), HasSubstr("of 124 bytes"),
+            HasSubstr("(block (0, 0, 0), thread (31, 0, 0); ptx line"), HasSubstr("ld.global.b32 %r2, [%rd4]")));
 }
 TEST_F(Faults, AccessThatCrossesTheEndIsOutOfBounds) {
   EXPECT_THAT(message("and.b64 %rd6, %rd1, -16; ld.global.v4.b32 {%r2,%r3,%r4,%r5}, [%rd6+112];"),
-              AllOf(HasSubstr("out-of-bounds global load of 16 bytes"), HasSubstr("12 bytes before the end of the allocation")));
+              AllOf(HasSubstr("out-of-bounds global load of 16 bytes"),
+                    HasSubstr("12 bytes before the end of the allocation")));
 }
 TEST_F(Faults, StoreBeforeTheStartIsOutOfBounds) {
-  EXPECT_THAT(message("st.global.b32 [%rd2+-4], %r1;"), AllOf(HasSubstr("out-of-bounds global store"), HasSubstr("4 bytes before the start of the allocation")));
+  EXPECT_THAT(message("st.global.b32 [%rd2+-4], %r1;"),
+              AllOf(HasSubstr("out-of-bounds global store"), HasSubstr("4 bytes before the start of the allocation")));
 }
 TEST_F(Faults, MisalignedAddressIsNamed) {
-  EXPECT_THAT(message("ld.global.v2.b32 {%r2,%r3}, [%rd2+4];"), AllOf(HasSubstr("misaligned global load of 8 bytes"), HasSubstr("no multiple of 8")));
+  EXPECT_THAT(message("ld.global.v2.b32 {%r2,%r3}, [%rd2+4];"),
+              AllOf(HasSubstr("misaligned global load of 8 bytes"), HasSubstr("no multiple of 8")));
 }
 TEST_F(Faults, NullPointerIsNamed) {
-  EXPECT_THAT(message("mov.b64 %rd6, 0; ld.global.b32 %r2, [%rd6];"), HasSubstr("null global load of 4 bytes at 0x0, the null address"));
+  EXPECT_THAT(message("mov.b64 %rd6, 0; ld.global.b32 %r2, [%rd6];"),
+              HasSubstr("null global load of 4 bytes at 0x0, the null address"));
 }
 TEST_F(Faults, FreedMemoryIsNamed) {
   const DevicePtr stale = Buffer<float>(device_, 100).ptr();
   EXPECT_THAT(message("mov.b64 %rd6, " + std::to_string(stale + 8) + "; ld.global.b32 %r2, [%rd6];"),
-              AllOf(HasSubstr("use-after-free global load"), HasSubstr("8 bytes into the freed allocation"), HasSubstr("of 400 bytes")));
+              AllOf(HasSubstr("use-after-free global load"), HasSubstr("8 bytes into the freed allocation"),
+                    HasSubstr("of 400 bytes")));
 }
 TEST_F(Faults, SharedMemoryHasBounds) {
   EXPECT_THAT(message("mov.b32 %r2, tile; shl.b32 %r3, %r1, 3; add.s32 %r2, %r2, %r3; st.shared.b64 [%r2+8], %rd1;"),
-              AllOf(HasSubstr("out-of-bounds shared store of 8 bytes"), HasSubstr("it has 256 bytes"), HasSubstr("thread (31, 0, 0)")));
+              AllOf(HasSubstr("out-of-bounds shared store of 8 bytes"), HasSubstr("it has 256 bytes"),
+                    HasSubstr("thread (31, 0, 0)")));
 }
 TEST_F(Faults, SharedAddressZeroIsNoAddress) {
   EXPECT_THAT(message("mov.b32 %r2, 0; ld.shared.b32 %r3, [%r2];"), HasSubstr("out-of-bounds shared load"));
 }
 TEST_F(Faults, GenericAddressesAreCheckedInTheirSpace) {
-  EXPECT_THAT(message("mov.b64 %rd6, tile; cvta.shared.u64 %rd6, %rd6; ld.b32 %r2, [%rd6+256];"), HasSubstr("out-of-bounds shared load"));
+  EXPECT_THAT(message("mov.b64 %rd6, tile; cvta.shared.u64 %rd6, %rd6; ld.b32 %r2, [%rd6+256];"),
+              HasSubstr("out-of-bounds shared load"));
 }
 TEST_F(Faults, LowestFaultingBlockIsReportedForAnyThreadCount) {
   const std::string body = "mov.u32 %r2, %ctaid.x; setp.ne.u32 %p1, %r2, 0; @%p1 ld.global.b32 %r3, [%rd1+4096];";
@@ -95,26 +105,32 @@ TEST_F(Faults, DeviceIsUsableAfterwards) {
 TEST_F(Faults, BarrierInDivergentCodeIsReported) {
   EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bra L1; bra L2; L1: bar.sync 0; bra L3; L2: bar.sync 0; L3:"),
               HasSubstr("barrier 0 reached by 16 of the 32 threads of the warp"));
-  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bar.sync 0;"), HasSubstr("barrier 0 reached by 16 of the 32 threads of the warp"));
-  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bra L1; bra L2; L1: bar.sync 0; L2:"), HasSubstr("a warp of which 16 threads have exited"));
+  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bar.sync 0;"),
+              HasSubstr("barrier 0 reached by 16 of the 32 threads of the warp"));
+  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bra L1; bra L2; L1: bar.sync 0; L2:"),
+              HasSubstr("a warp of which 16 threads have exited"));
 }
 TEST_F(Faults, BarrierWithExitedLanesIsReported) {
-  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 exit; bar.sync 0;"), HasSubstr("a warp of which 16 threads have exited"));
+  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 exit; bar.sync 0;"),
+              HasSubstr("a warp of which 16 threads have exited"));
 }
 TEST_F(Faults, BarrierThatAnExitedWarpMissesIsReported) {
   EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 32; @%p1 exit; bar.sync 0;", 64), HasSubstr("but warp 0 has exited"));
 }
 TEST_F(Faults, WaitingForWarpsThatExitIsADeadlock) {
   EXPECT_THAT(message("setp.ge.u32 %p1, %r1, 32; @%p1 exit; bar.sync 1, 64;", 64),
-              AllOf(HasSubstr("deadlock: warp 0 waits at barrier 1 (32 of 64 threads arrived), warp 1 has exited"), HasSubstr("kernel.cpp:12")));
+              AllOf(HasSubstr("deadlock: warp 0 waits at barrier 1 (32 of 64 threads arrived), warp 1 has exited"),
+                    HasSubstr("kernel.cpp:12")));
 }
 TEST_F(Faults, ShuffleWithDivergedMembersIsReported) {
-  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;"), HasSubstr("member mask 0xffffffff names lanes 0xffff0000 that have diverged"));
+  EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;"),
+              HasSubstr("member mask 0xffffffff names lanes 0xffff0000 that have diverged"));
 }
 
 // --- refused when loaded ---
 
-std::string load_message(const Device& d, const std::string& ptx, const std::string& entry = "k", const Shape& shape = {}) {
+std::string load_message(const Device& d, const std::string& ptx, const std::string& entry = "k",
+                         const Shape& shape = {}) {
   try {
     load(d, ptx, entry, shape);
   } catch (const DeviceError& e) {
@@ -125,18 +141,24 @@ std::string load_message(const Device& d, const std::string& ptx, const std::str
 
 TEST_F(Faults, UnknownInstructionIsNamedWithLineAndKernel) {
   EXPECT_THAT(load_message(device_, kernel("tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 3;")),
-              AllOf(HasSubstr("kernel.cpp:12: kernel k: unsupported instruction: 'tensormap' is not known"), HasSubstr("(ptx line 18: tensormap.replace")));
+              AllOf(HasSubstr("kernel.cpp:12: kernel k: unsupported instruction: 'tensormap' is not known"),
+                    HasSubstr("(ptx line 18: tensormap.replace")));
 }
 TEST_F(Faults, UnknownModifierIsNamed) {
-  EXPECT_THAT(load_message(device_, kernel("add.s32.fancy %r2, %r1, %r1;")), HasSubstr("add has no modifier '.fancy' here"));
+  EXPECT_THAT(load_message(device_, kernel("add.s32.fancy %r2, %r1, %r1;")),
+              HasSubstr("add has no modifier '.fancy' here"));
 }
 TEST_F(Faults, RegisterOfWrongWidthIsNamed) {
-  EXPECT_THAT(load_message(device_, kernel("add.s32 %r2, %rd1, %r1;")), HasSubstr("register %rd1 has 64 bits, the operation needs 32"));
+  EXPECT_THAT(load_message(device_, kernel("add.s32 %r2, %rd1, %r1;")),
+              HasSubstr("register %rd1 has 64 bits, the operation needs 32"));
 }
 TEST_F(Faults, SpecialRegisterNotKnownIsNamed) {
-  EXPECT_THAT(load_message(device_, kernel("mov.u32 %r2, %pm0;")), HasSubstr("the special register %pm0 is not supported"));
+  EXPECT_THAT(load_message(device_, kernel("mov.u32 %r2, %pm0;")),
+              HasSubstr("the special register %pm0 is not supported"));
 }
-TEST_F(Faults, MissingEntryListsTheOthers) { EXPECT_THAT(load_message(device_, kernel(""), "other"), HasSubstr("no entry other; its entries: k")); }
+TEST_F(Faults, MissingEntryListsTheOthers) {
+  EXPECT_THAT(load_message(device_, kernel(""), "other"), HasSubstr("no entry other; its entries: k"));
+}
 
 TEST_F(Faults, NewerTargetIsRefusedWithBothNames) {
   std::string ptx = kernel("");
@@ -152,22 +174,29 @@ TEST_F(Faults, NewerPtxVersionIsRefused) {
   EXPECT_THAT(load_message(device_, ptx), HasSubstr("PTX 9.7, the simulator takes up to 9.0"));
 }
 TEST_F(Faults, UnknownTargetListsTheKnown) {
-  EXPECT_THAT([] { Device::simulator("sm_42"); }, ::testing::ThrowsMessage<DeviceError>(AllOf(HasSubstr("unknown target 'sm_42'"), HasSubstr("sm_90"))));
+  EXPECT_THAT([] { Device::simulator("sm_42"); },
+              ::testing::ThrowsMessage<DeviceError>(AllOf(HasSubstr("unknown target 'sm_42'"), HasSubstr("sm_90"))));
 }
 
 TEST_F(Faults, BlockShapeMustBeThePtxs) {
   std::string ptx = kernel("");
   ptx.replace(ptx.find("\n{"), 1, "\n.reqntid 128, 1, 1\n");
-  EXPECT_THAT(load_message(device_, ptx, "k", {{1, 1, 1}, {64, 1, 1}, 0}), HasSubstr("blocks are (64, 1, 1), its PTX requires (128, 1, 1)"));
-  EXPECT_THAT(load_message(device_, kernel(""), "k", {{1, 1, 1}, {2048, 1, 1}, 0}), HasSubstr("a block of 2048 threads"));
+  EXPECT_THAT(load_message(device_, ptx, "k", {{1, 1, 1}, {64, 1, 1}, 0}),
+              HasSubstr("blocks are (64, 1, 1), its PTX requires (128, 1, 1)"));
+  EXPECT_THAT(load_message(device_, kernel(""), "k", {{1, 1, 1}, {2048, 1, 1}, 0}),
+              HasSubstr("a block of 2048 threads"));
 }
 TEST_F(Faults, ParameterBytesMustMatch) {
   EXPECT_THAT([&] { run(device_, kernel(""), "k", {}, Params().add(a_)); },
               ::testing::ThrowsMessage<DeviceError>(HasSubstr("takes 20 bytes of parameters, the launch gives 8")));
 }
 TEST_F(Faults, TooMuchSharedMemoryGivesBothNumbers) {
-  EXPECT_THAT([&] { run(device_, kernel(""), "k", {{1, 1, 1}, {32, 1, 1}, 200000}, Params().add(a_).add(c_).add(0)); },
-              ::testing::ThrowsMessage<DeviceError>(AllOf(HasSubstr("needs 200256 bytes of shared memory"), HasSubstr("has 166912"))));
+  EXPECT_THAT(
+      [&] {
+        run(device_, kernel(""), "k", {{1, 1, 1}, {32, 1, 1}, 200000}, Params().add(a_).add(c_).add(0));
+      },
+      ::testing::ThrowsMessage<DeviceError>(
+          AllOf(HasSubstr("needs 200256 bytes of shared memory"), HasSubstr("has 166912"))));
 }
 
 struct BadText {
@@ -180,19 +209,26 @@ TEST_P(ParserErrors, NameLineAndCause) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Ptx, ParserErrors,
-    ::testing::Values(BadText{"NoVersion", ".target sm_80\n.address_size 64\n", "the text has no .version"},
-                      BadText{"Character", ".version 8.0\n.target sm_80\n`\n", "ptx:3: unexpected character '`'"},
-                      BadText{"String", ".version 8.0\n.file 1 \"abc\n", "ptx:2: string is never closed"},
-                      BadText{"Comment", ".version 8.0 /* abc\n", "ptx:1: comment is never closed"},
-                      BadText{"Directive", ".version 8.0\n.target sm_80\n.frob 3\n", "ptx:3: expected a directive, function or variable, found '.frob'"},
-                      BadText{"Address", ".version 8.0\n.target sm_80\n.address_size 32\n", "ptx:3: .address_size is 32, must be 64"},
-                      BadText{"Body", ".version 8.0\n.target sm_80\n.entry k()\n{\n ret;\n", "the body of k is never closed"},
-                      BadText{"Semicolon", ".version 8.0\n.target sm_80\n.entry k()\n{\n ret\n}\n", "ptx:6: expected an operand, found '}'"},
-                      BadText{"Guard", ".version 8.0\n.target sm_80\n.entry k()\n{\n @%p1 ret;\n}\n", "ptx:5: unknown predicate '%p1'"},
-                      BadText{"Label", ".version 8.0\n.target sm_80\n.entry k()\n{\n bra L1;\n}\n", "unknown label L1"},
-                      BadText{"LabelTwice", ".version 8.0\n.target sm_80\n.entry k()\n{\nL1:\nL1:\n ret;\n}\n", "ptx:6: label L1 is defined twice"},
-                      BadText{"Register", ".version 8.0\n.target sm_80\n.entry k()\n{\n .reg .b32 %r<2>;\n mov.b32 %r1, %r2;\n}\n", "the special register %r2 is not supported"},
-                      BadText{"Number", ".version 8.0\n.target sm_80\n.entry k()\n{\n .reg .b32 %r<2>;\n mov.b32 %r1, 12x;\n}\n", "ptx:6: '12x' is not an integer"}),
+    ::testing::Values(
+        BadText{"NoVersion", ".target sm_80\n.address_size 64\n", "the text has no .version"},
+        BadText{"Character", ".version 8.0\n.target sm_80\n`\n", "ptx:3: unexpected character '`'"},
+        BadText{"String", ".version 8.0\n.file 1 \"abc\n", "ptx:2: string is never closed"},
+        BadText{"Comment", ".version 8.0 /* abc\n", "ptx:1: comment is never closed"},
+        BadText{"Directive", ".version 8.0\n.target sm_80\n.frob 3\n",
+                "ptx:3: expected a directive, function or variable, found '.frob'"},
+        BadText{"Address", ".version 8.0\n.target sm_80\n.address_size 32\n", "ptx:3: .address_size is 32, must be 64"},
+        BadText{"Body", ".version 8.0\n.target sm_80\n.entry k()\n{\n ret;\n", "the body of k is never closed"},
+        BadText{"Semicolon", ".version 8.0\n.target sm_80\n.entry k()\n{\n ret\n}\n",
+                "ptx:6: expected an operand, found '}'"},
+        BadText{"Guard", ".version 8.0\n.target sm_80\n.entry k()\n{\n @%p1 ret;\n}\n",
+                "ptx:5: unknown predicate '%p1'"},
+        BadText{"Label", ".version 8.0\n.target sm_80\n.entry k()\n{\n bra L1;\n}\n", "unknown label L1"},
+        BadText{"LabelTwice", ".version 8.0\n.target sm_80\n.entry k()\n{\nL1:\nL1:\n ret;\n}\n",
+                "ptx:6: label L1 is defined twice"},
+        BadText{"Register", ".version 8.0\n.target sm_80\n.entry k()\n{\n .reg .b32 %r<2>;\n mov.b32 %r1, %r2;\n}\n",
+                "the special register %r2 is not supported"},
+        BadText{"Number", ".version 8.0\n.target sm_80\n.entry k()\n{\n .reg .b32 %r<2>;\n mov.b32 %r1, 12x;\n}\n",
+                "ptx:6: '12x' is not an integer"}),
     [](const auto& i) { return i.param.name; });
 
 }  // namespace

@@ -21,7 +21,7 @@ using I64 = std::int64_t;
 constexpr std::size_t kThreads = 1024;
 
 struct Type {
-  char kind = 'i';   // i, f, b (bf16)
+  char kind = 'i';  // i, f, b (bf16)
   int bits = 0;
   int mantissa = 0, exponent = 0;
 
@@ -56,7 +56,7 @@ Quad decode(const Type& t, U64 v) {
 U64 encode(const Type& t, Quad x, Quad rest = 0) {
   const bool negative = x < 0;
   if (negative) x = -x, rest = -rest;
-  U64 low = 0, high = t.infinity();   // decode(low) <= x < "decode"(high)
+  U64 low = 0, high = t.infinity();  // decode(low) <= x < "decode"(high)
   const Quad top = decode(t, t.infinity() - 1), beyond = top + (top - decode(t, t.infinity() - 2));
   if (x >= beyond) return (negative ? t.sign() : 0) | t.infinity();
   while (high - low > 1) {
@@ -72,10 +72,12 @@ U64 encode(const Type& t, Quad x, Quad rest = 0) {
 
 I64 as_signed(const Type& t, U64 v) { return static_cast<I64>(v << (64 - t.bits)) >> (64 - t.bits); }
 
-// --- references ---------------------------------------------------------------------------------------------------------
+// --- references
+// ---------------------------------------------------------------------------------------------------------
 
 U64 clamp_bits(const Type& t, Wide v, bool sign) {
-  const Wide low = sign ? -(Wide{1} << (t.bits - 1)) : 0, high = sign ? (Wide{1} << (t.bits - 1)) - 1 : (Wide{1} << t.bits) - 1;
+  const Wide low = sign ? -(Wide{1} << (t.bits - 1)) : 0,
+             high = sign ? (Wide{1} << (t.bits - 1)) - 1 : (Wide{1} << t.bits) - 1;
   return static_cast<U64>(v < low ? low : v > high ? high : v) & t.mask();
 }
 
@@ -130,7 +132,7 @@ U64 int_reference(const std::string& op, const Type& t, U64 x, U64 y) {
     while (r < static_cast<U64>(n) && !bit(x, static_cast<int>(r))) ++r;
     return r;
   }
-  const std::string p = op.substr(4);   // icmp…
+  const std::string p = op.substr(4);  // icmp…
   if (p == "eq") return x == y;
   if (p == "ne") return x != y;
   if (p == "slt") return a < b;
@@ -175,7 +177,11 @@ U64 from_exact_double(const Type& t, double v) {
 
 U64 float_arithmetic(const std::string& op, const Type& t, U64 xb, U64 yb) {
   const double x = as_double(t, xb), y = as_double(t, yb);
-  const double host = op == "fadd" ? x + y : op == "fsub" ? x - y : op == "fmul" ? x * y : op == "fdiv" ? x / y : std::fma(x, y, y);
+  const double host = op == "fadd"   ? x + y
+                      : op == "fsub" ? x - y
+                      : op == "fmul" ? x * y
+                      : op == "fdiv" ? x / y
+                                     : std::fma(x, y, y);
   const bool special = std::isnan(x) || std::isnan(y) || std::isinf(x) || std::isinf(y) || (op == "fdiv" && y == 0);
   if (special) return from_exact_double(t, host);
   if (t.bits == 64) return std::bit_cast<U64>(host);
@@ -195,7 +201,8 @@ U64 float_arithmetic(const std::string& op, const Type& t, U64 xb, U64 yb) {
 U64 float_reference(const std::string& op, const Type& t, U64 xb, U64 yb) {
   const double x = as_double(t, xb), y = as_double(t, yb);
   const bool less = x < y || (x == y && std::signbit(x) && !std::signbit(y));
-  if (op == "fadd" || op == "fsub" || op == "fmul" || op == "fdiv" || op == "fma") return float_arithmetic(op, t, xb, yb);
+  if (op == "fadd" || op == "fsub" || op == "fmul" || op == "fdiv" || op == "fma")
+    return float_arithmetic(op, t, xb, yb);
   if (op == "minnum") return std::isnan(x) ? yb : std::isnan(y) || less ? xb : yb;
   if (op == "maxnum") return std::isnan(x) ? yb : std::isnan(y) || !less ? xb : yb;
   if (op == "minimum") return std::isnan(x) || std::isnan(y) ? t.infinity() + 1 : less ? xb : yb;
@@ -203,7 +210,9 @@ U64 float_reference(const std::string& op, const Type& t, U64 xb, U64 yb) {
   if (op == "copysign") return (xb & ~t.sign() & t.mask()) | (yb & t.sign());
   if (op == "fabs") return xb & ~t.sign() & t.mask();
   if (op == "fneg") return xb ^ t.sign();
-  if (op == "sqrt") return t.bits == 32 && x >= 0 ? std::bit_cast<std::uint32_t>(std::sqrt(static_cast<float>(x))) : from_exact_double(t, std::sqrt(x));
+  if (op == "sqrt")
+    return t.bits == 32 && x >= 0 ? std::bit_cast<std::uint32_t>(std::sqrt(static_cast<float>(x)))
+                                  : from_exact_double(t, std::sqrt(x));
   if (op == "floor") return from_exact_double(t, std::floor(x));
   if (op == "ceil") return from_exact_double(t, std::ceil(x));
   if (op == "ftrunc") return from_exact_double(t, std::trunc(x));
@@ -220,23 +229,26 @@ U64 conversion_reference(const std::string& op, const Type& from, const Type& to
   if (op == "sitofp") return encode(to, static_cast<Quad>(as_signed(from, x)));
   if (op == "uitofp") return encode(to, static_cast<Quad>(x));
   if (op == "fptrunc" || op == "fpext") return from_exact_double(to, as_double(from, x));
-  const double v = as_double(from, x);   // fptosi, fptoui saturate
+  const double v = as_double(from, x);  // fptosi, fptoui saturate
   if (std::isnan(v)) return 0;
   return clamp_bits(to, static_cast<Wide>(std::fmax(std::fmin(std::trunc(v), 0x1p100), -0x1p100)), op == "fptosi");
 }
 
-// --- inputs -------------------------------------------------------------------------------------------------------------
+// --- inputs
+// -------------------------------------------------------------------------------------------------------------
 
 std::vector<U64> specials(const Type& t) {
   std::vector<U64> out;
   if (!t.is_float()) {
-    for (const I64 v : {0, 1, 2, 3, 7, 8, 31, 100, -1, -2, -3, -7, -8, -100}) out.push_back(static_cast<U64>(v) & t.mask());
+    for (const I64 v : {0, 1, 2, 3, 7, 8, 31, 100, -1, -2, -3, -7, -8, -100})
+      out.push_back(static_cast<U64>(v) & t.mask());
     out.insert(out.end(), {t.sign(), t.sign() - 1, t.sign() + 1, t.mask() / 3});
     return out;
   }
   const U64 one = static_cast<U64>(t.bias()) << t.mantissa, half = one - (U64{1} << t.mantissa);
-  for (const U64 v : {U64{0}, U64{1}, U64{2}, (U64{1} << t.mantissa) - 1, U64{1} << t.mantissa, one, one + 1, one - 1, half, half + 1, one + (U64{1} << (t.mantissa - 1)),
-                      one + (U64{1} << t.mantissa), t.infinity() - 1, t.infinity(), t.infinity() + 1, one + (U64{5} << t.mantissa) + 1})
+  for (const U64 v : {U64{0}, U64{1}, U64{2}, (U64{1} << t.mantissa) - 1, U64{1} << t.mantissa, one, one + 1, one - 1,
+                      half, half + 1, one + (U64{1} << (t.mantissa - 1)), one + (U64{1} << t.mantissa),
+                      t.infinity() - 1, t.infinity(), t.infinity() + 1, one + (U64{5} << t.mantissa) + 1})
     out.insert(out.end(), {v, v | t.sign()});
   return out;
 }
@@ -255,7 +267,8 @@ Inputs inputs(const Type& t, bool divides) {
     in.x.push_back(random() & t.mask());
     in.y.push_back(random() & t.mask());
     // A third of the float pairs are close in exponent, so that sums round.
-    if (t.is_float() && random() % 3 == 0) in.y.back() = (in.x.back() ^ (random() & ((U64{1} << (t.mantissa + 3)) - 1))) & t.mask();
+    if (t.is_float() && random() % 3 == 0)
+      in.y.back() = (in.x.back() ^ (random() & ((U64{1} << (t.mantissa + 3)) - 1))) & t.mask();
   }
   if (divides)
     for (std::size_t i = 0; i < kThreads; ++i)
@@ -265,7 +278,8 @@ Inputs inputs(const Type& t, bool divides) {
 
 std::vector<std::uint8_t> packed(const Type& t, const std::vector<U64>& v) {
   std::vector<std::uint8_t> out(v.size() * static_cast<std::size_t>(t.bytes()));
-  for (std::size_t i = 0; i < v.size(); ++i) std::memcpy(out.data() + i * static_cast<std::size_t>(t.bytes()), &v[i], static_cast<std::size_t>(t.bytes()));
+  for (std::size_t i = 0; i < v.size(); ++i)
+    std::memcpy(out.data() + i * static_cast<std::size_t>(t.bytes()), &v[i], static_cast<std::size_t>(t.bytes()));
   return out;
 }
 
@@ -306,9 +320,10 @@ TEST_P(LlvmKernels, GiveTheExactResult) {
     for (std::size_t i = 0; i < kThreads && shown < 3; ++i) {
       U64 g = 0;
       std::memcpy(&g, got.data() + i * static_cast<std::size_t>(to.bytes()), static_cast<std::size_t>(to.bytes()));
-      const U64 w = twice     ? conversion_reference("fptrunc", f32, to, conversion_reference(op, from, f32, in.x[i]))
+      const U64 w = twice      ? conversion_reference("fptrunc", f32, to, conversion_reference(op, from, f32, in.x[i]))
                     : converts ? conversion_reference(op, from, to, in.x[i])
-                             : from.is_float() ? float_reference(op, from, in.x[i], in.y[i]) : int_reference(op, from, in.x[i], in.y[i]);
+                    : from.is_float() ? float_reference(op, from, in.x[i], in.y[i])
+                                      : int_reference(op, from, in.x[i], in.y[i]);
       if (g == w || (to.is_float() && to.nan(g) && to.nan(w))) continue;
       ++shown;
       ADD_FAILURE() << std::hex << "x 0x" << in.x[i] << " y 0x" << in.y[i] << ": got 0x" << g << ", want 0x" << w;
@@ -316,7 +331,8 @@ TEST_P(LlvmKernels, GiveTheExactResult) {
   }
   EXPECT_EQ(kernels, 379);
 }
-INSTANTIATE_TEST_SUITE_P(Targets, LlvmKernels, ::testing::Values("sm_80", "sm_90a"), [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(Targets, LlvmKernels, ::testing::Values("sm_80", "sm_90a"),
+                         [](const auto& i) { return i.param; });
 
 }  // namespace
 }  // namespace kiln::test

@@ -14,13 +14,17 @@ namespace kiln::test {
 /// Parameter buffer with natural alignment.
 class Params {
  public:
-  template <class T> Params& add(T value) {
+  template <class T>
+  Params& add(T value) {
     bytes_.resize((bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T));
     const auto* p = reinterpret_cast<const std::byte*>(&value);
     bytes_.insert(bytes_.end(), p, p + sizeof value);
     return *this;
   }
-  template <class T> Params& add(const Buffer<T>& b) { return add(b.ptr()); }
+  template <class T>
+  Params& add(const Buffer<T>& b) {
+    return add(b.ptr());
+  }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
@@ -32,7 +36,8 @@ struct Shape {
   std::uint32_t smem = 0;
 };
 
-inline std::shared_ptr<rt::LoadedKernel> load(const Device& device, const std::string& ptx, const std::string& entry, const Shape& shape = {}) {
+inline std::shared_ptr<rt::LoadedKernel> load(const Device& device, const std::string& ptx, const std::string& entry,
+                                              const Shape& shape = {}) {
   rt::KernelImage image;
   image.name = entry;
   image.ptx = ptx;
@@ -48,7 +53,8 @@ inline void launch(const Stream& stream, rt::LoadedKernel& kernel, const Shape& 
 }
 
 /// Loads, runs and waits.
-inline void run(const Device& device, const std::string& ptx, const std::string& entry, const Shape& shape, const Params& params) {
+inline void run(const Device& device, const std::string& ptx, const std::string& entry, const Shape& shape,
+                const Params& params) {
   const auto kernel = load(device, ptx, entry, shape);
   const Stream stream(device);
   launch(stream, *kernel, shape, params);

@@ -1,0 +1,71 @@
+#include "runtime/sim/form.h"
+
+#include <fmt/format.h>
+
+#include "runtime/sim/decode.h"
+
+namespace kiln::rt::sim {
+
+using Kind = ptx::Operand::Kind;
+
+void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt)); }
+void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt)); }
+void Form::dst(std::size_t i, Ty t) {
+  if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
+  dst(operand(i), t);
+}
+void Form::src(std::size_t i, Ty t) {
+  if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
+  src(operand(i), t);
+}
+void Form::same_type_operands(std::size_t n) {
+  if (count() != n || types.size() != 1)
+    fail(fmt::format("has {} operands and {} types, needs {} and 1", count(), types.size(), n));
+  dst(0, type());
+  for (std::size_t i = 1; i < n; ++i) src(i, type());
+}
+void Form::none() { decoder.add_reference(kNoRef); }
+void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
+void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry()); }
+int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
+void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
+
+void Form::address(const ptx::Operand& o) {
+  if (o.kind != Kind::Address) fail("expected an address in brackets");
+  inst.imm = o.value;
+  if (o.has_base) {
+    inst.wide_address = register_bits(o) == 64;
+    ptx::Operand base = o;
+    base.kind = Kind::Reg;
+    src(base, inst.wide_address ? Ty::b64 : Ty::b32);
+    return;
+  }
+  none();
+  if (o.name.empty()) return;
+  const Place p = decoder.find(o, stmt);
+  inst.imm += static_cast<std::int64_t>(p.at);
+  // A parameter of an expanded function lives in its caller's frame.
+  if (inst.space == Space::Param || inst.space == Space::Generic) inst.space = p.space;
+}
+
+std::int64_t Form::immediate(std::size_t i) const {
+  if (i >= count() || operand(i).kind != Kind::Int) fail(fmt::format("operand {} must be an immediate", i + 1));
+  return operand(i).value;
+}
+
+void Form::float_modifiers() {
+  if (has("rz")) inst.round = Round::Zero;
+  if (has("rm")) inst.round = Round::Down;
+  if (has("rp")) inst.round = Round::Up;
+  static constexpr std::pair<std::string_view, std::uint16_t> kFlags[] = {{"ftz", kFtz},
+                                                                          {"sat", kSat},
+                                                                          {"NaN", kNaN},
+                                                                          {"xorsign", kXorSign},
+                                                                          {"abs", kAbs},
+                                                                          {"relu", kRelu},
+                                                                          {"satfinite", kSatFinite}};
+  for (const auto& [word, flag] : kFlags)
+    if (has(word)) inst.flags |= flag;
+}
+
+}  // namespace kiln::rt::sim
