@@ -41,7 +41,8 @@ rt::KernelImage image_of(const ir::Function& f) {
 
 class InterpretedKernel final : public rt::LoadedKernel {
  public:
-  explicit InterpretedKernel(std::shared_ptr<const ir::Function> f) : LoadedKernel(image_of(*f)), function_(std::move(f)) {}
+  explicit InterpretedKernel(std::shared_ptr<const ir::Function> f)
+      : LoadedKernel(image_of(*f)), function_(std::move(f)) {}
   void launch(rt::StreamImpl&, const LaunchDims&, const void* params, std::size_t bytes) override;
 
  private:
@@ -95,7 +96,9 @@ class InterpreterDevice final : public DeviceImpl {
     throw UserError(fmt::format("{}: the interpreter runs tile IR and cannot load a compiled image", image.name));
   }
   std::shared_ptr<rt::StreamImpl> create_stream() override;
-  std::shared_ptr<rt::StreamImpl> foreign_stream(void*) override { throw UserError("the interpreter has no foreign streams"); }
+  std::shared_ptr<rt::StreamImpl> foreign_stream(void*) override {
+    throw UserError("the interpreter has no foreign streams");
+  }
   std::shared_ptr<rt::EventImpl> create_event() override;
 
   DevicePtr allocate(std::size_t bytes, rt::StreamImpl*) override { return heap_.allocate(bytes); }
@@ -134,7 +137,8 @@ class InterpreterDevice final : public DeviceImpl {
     } catch (const UserError& e) {
       const std::lock_guard lock(mutex_);
       if (!error_)
-        error_ = DeviceError(fmt::format("{}: kernel '{}', grid [{}, {}, {}]", e.what(), node.function->name, grid[0], grid[1], grid[2]));
+        error_ = DeviceError(fmt::format("{}: kernel '{}', grid [{}, {}, {}]", e.what(), node.function->name, grid[0],
+                                         grid[1], grid[2]));
     }
   }
 
@@ -186,7 +190,9 @@ class InterpreterEvent final : public rt::EventImpl {
  public:
   void record(rt::StreamImpl&) override {}
   void synchronize() override {}
-  double us_since(const rt::EventImpl&) const override { throw DeviceError("the interpreter has no clock: it measures no time"); }
+  double us_since(const rt::EventImpl&) const override {
+    throw DeviceError("the interpreter has no clock: it measures no time");
+  }
 };
 
 void InterpretedKernel::launch(rt::StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t) {

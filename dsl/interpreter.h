@@ -7,7 +7,8 @@
 
 namespace kiln::detail {
 
-/// `function` as a kernel of the interpreter. It goes through rt::launch like every other, so arguments are checked alike.
+/// `function` as a kernel of the interpreter. It goes through rt::launch like every other, so arguments are checked
+/// alike.
 std::shared_ptr<rt::LoadedKernel> interpreted_kernel(std::shared_ptr<const ir::Function> function);
 
 }  // namespace kiln::detail

@@ -2,14 +2,16 @@
 //
 //   key    words of the ArgPack (Const and Tune values, facts of the arguments), device, options
 //   hit    one pass over an append-only list of specialisations, without a lock or an allocation
-//   miss   trace (twice, compared) → disk cache by IR text, target, options and compiler version → compile → load → publish
+//   miss   trace (twice, compared) → disk cache by IR text, target, options and compiler version → compile → load →
+//   publish
 //
-// Threads that miss on one key compile once: the first leaves a flight, the others wait for it. A kernel may be launched
-// while another one is traced, or compiled on another thread, so nothing is locked while tracing or compiling.
+// Threads that miss on one key compile once: the first leaves a flight, the others wait for it. A kernel may be
+// launched while another one is traced, or compiled on another thread, so nothing is locked while tracing or compiling.
 #include "dsl/jit.h"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -21,6 +23,7 @@
 #include "dsl/interpreter.h"
 #include "dsl/lang/kernel.h"
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
 #include "runtime/cache.h"
 #include "runtime/device_impl.h"
 
@@ -34,12 +37,13 @@ struct Key {
   const std::uint64_t* words;
   std::size_t size;
   bool operator==(const Key& o) const {
-    return device == o.device && size == o.size && std::memcmp(words, o.words, size * sizeof *words) == 0 && options == o.options;
+    return device == o.device && size == o.size && std::memcmp(words, o.words, size * sizeof *words) == 0 &&
+           options == o.options;
   }
 };
 
 struct Specialisation {
-  Device device;                     // keeps the address in the key from being reused
+  Device device;  // keeps the address in the key from being reused
   CompileOptions options;
   std::vector<std::uint64_t> words;
   std::shared_ptr<const ir::Function> function;
@@ -90,7 +94,7 @@ class JitMemo final : public Memo {
 
  private:
   struct Flight {
-    const Key* key;                  // of the thread that compiles
+    const Key* key;  // of the thread that compiles
     std::thread::id thread;
   };
   const Flight* flight_of(const Key& key) const {
@@ -114,7 +118,7 @@ class JitMemo final : public Memo {
   };
 
   std::atomic<Specialisation*> newest_{nullptr};
-  std::mutex mutex_;                 // of flights_ and of publishing; never held while tracing or compiling
+  std::mutex mutex_;  // of flights_ and of publishing; never held while tracing or compiling
   std::condition_variable landed_;
   std::vector<Flight> flights_;
 };
@@ -132,29 +136,40 @@ Target target_of(const Device& device) {
 
 /// Everything that decides the code: equal texts may share an image.
 std::string disk_key(const ir::Function& f, const Target& t, const CompileOptions& o) {
-  return fmt::format("{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} strict={}\n{}\n",
-                     ir::print(f, {.locations = false}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
-                     o.cluster, o.max_registers, o.line_info, o.strict, compiler_version());
+  return fmt::format(
+      "{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} "
+      "strict={}\n{}\n",
+      ir::print(f, {.locations = false}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
+      o.cluster, o.max_registers, o.line_info, o.strict, compiler_version());
 }
 
 /// Somebody wants to see or to change what the compiler does: cached images would hide it.
 bool watching_the_compiler() {
-  return !env::KILN_DUMP().empty() || !env::KILN_STOP_AFTER().empty() || !env::KILN_OVERRIDE().empty() || env::KILN_TIME();
+  return !env::KILN_DUMP().empty() || !env::KILN_STOP_AFTER().empty() || !env::KILN_OVERRIDE().empty() ||
+         env::KILN_TIME();
 }
 
 /// An image of the disk cache may come from a kernel with other parameter names at another place.
 void adopt(rt::KernelImage& image, const ir::Function& f) {
   image.definition = f.loc;
-  for (std::size_t i = 0; i < image.signature.args.size() && i < f.params.size(); ++i) image.signature.args[i].name = f.params[i].name;
+  for (std::size_t i = 0; i < image.signature.args.size() && i < f.params.size(); ++i)
+    image.signature.args[i].name = f.params[i].name;
+}
+
+double us_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
 struct Compiled {
   rt::KernelImage image;
   std::string key;
   bool cached = false;
+  CompileStats stats;
 };
 
-Compiled compile_or_find(const ir::Function& f, const Device& device, const CompileOptions& options, const rt::DiskCache& cache) {
+Compiled compile_or_find(const ir::Function& f, const Device& device, const CompileOptions& options,
+                         const rt::DiskCache& cache) {
+  const auto begin = std::chrono::steady_clock::now();
   const Target target = target_of(device);
   Compiled c;
   c.key = disk_key(f, target, options);
@@ -162,18 +177,39 @@ Compiled compile_or_find(const ir::Function& f, const Device& device, const Comp
     c.image = std::move(*hit);
     c.cached = true;
   } else {
-    c.image = compile(f, target, options);
+    c.image = compile(f, target, options, &c.stats);
   }
   adopt(c.image, f);
+  if (rt::log_enabled(rt::LogLevel::Debug))
+    rt::say(rt::LogLevel::Debug, fmt::format("kernel '{}' for {}: {} in {:.0f} us", f.name, target.arch,
+                                             c.cached ? "found in the disk cache" : "compiled", us_since(begin)));
   return c;
 }
 
 rt::DiskCache cache_to_use() { return watching_the_compiler() ? rt::DiskCache({}, 0) : rt::DiskCache::from_env(); }
 
-std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const Device& device, const CompileOptions& options) {
+/// The table of KILN_TIME.
+void show_times(const ir::Function& f, const Device& device, const std::vector<StageTime>& times) {
+  std::string table = fmt::format("time of kernel '{}' for {}, in us", f.name, device.target());
+  double sum = 0;
+  for (const StageTime& t : times) {
+    table += fmt::format("\n  {:<20}{:>10.1f}", t.stage, t.us);
+    sum += t.us;
+  }
+  rt::say(rt::LogLevel::Info, table + fmt::format("\n  {:<20}{:>10.1f}", "sum", sum));
+}
+
+std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const Device& device,
+                                                   const CompileOptions& options, double trace_us) {
   const rt::DiskCache cache = cache_to_use();
   Compiled c = compile_or_find(f, device, options, cache);
+  const auto begin = std::chrono::steady_clock::now();
   std::shared_ptr<rt::LoadedKernel> kernel = device.load(c.image);
+  if (env::KILN_TIME()) {
+    c.stats.times.insert(c.stats.times.begin(), {"trace", trace_us});
+    c.stats.times.push_back({"load", us_since(begin)});
+    show_times(f, device, c.stats.times);
+  }
   const std::string cubin = kernel->cubin();
   if (!c.cached || (c.image.cubin.empty() && !cubin.empty())) {
     c.image.cubin = cubin;
@@ -184,15 +220,19 @@ std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const 
 
 std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device& device, const rt::ArgPack& pack,
                                            const CompileOptions& options, Body body) {
+  const auto begin = std::chrono::steady_clock::now();
   std::shared_ptr<const ir::Function> f = core.trace(pack, body);
-  std::shared_ptr<rt::LoadedKernel> kernel =
-      device.kind() == DeviceKind::Interpreter ? interpreted_kernel(f) : compile_and_load(*f, device, options);
-  return std::make_unique<Specialisation>(device, options, std::vector(pack.key_words(), pack.key_words() + pack.key_size()), std::move(f),
-                                          std::move(kernel));
+  const double trace_us = us_since(begin);
+  std::shared_ptr<rt::LoadedKernel> kernel = device.kind() == DeviceKind::Interpreter
+                                                 ? interpreted_kernel(f)
+                                                 : compile_and_load(*f, device, options, trace_us);
+  return std::make_unique<Specialisation>(device, options,
+                                          std::vector(pack.key_words(), pack.key_words() + pack.key_size()),
+                                          std::move(f), std::move(kernel));
 }
 
-Specialisation& specialisation(const KernelCore& core, JitMemo& memo, const Device& device, SourceLoc at, const rt::ArgPack& pack,
-                               const CompileOptions& options, Body body) {
+Specialisation& specialisation(const KernelCore& core, JitMemo& memo, const Device& device, SourceLoc at,
+                               const rt::ArgPack& pack, const CompileOptions& options, Body body) {
   const Key key{&device.impl(), options, pack.key_words(), pack.key_size()};
   return memo.find_or_make(key, core, at, [&] { return specialise(core, device, pack, options, body); });
 }
@@ -201,19 +241,25 @@ Specialisation& specialisation(const KernelCore& core, JitMemo& memo, const Devi
 void check_unchanged(const KernelCore& core, const Specialisation& s, const rt::ArgPack& pack, Body body) {
   const auto now = core.trace_once(pack, body);
   if (ir::print(*now, {.locations = false}) != ir::print(*s.function, {.locations = false}))
-    throw_trace_difference(*s.function, *now, "traces differently than at its first launch: it reads a C++ variable that has changed; pass it as a Const or an Int parameter");
+    throw_trace_difference(*s.function, *now,
+                           "traces differently than at its first launch: it reads a C++ variable that has changed; "
+                           "pass it as a Const or an Int parameter");
 }
 
 }  // namespace
 
-void KernelCore::launch(const OnStream& on, const Grid& grid, const rt::ArgPack& pack, const CompileOptions& options, Body body) const {
+void KernelCore::launch(const OnStream& on, const Grid& grid, const rt::ArgPack& pack, const CompileOptions& options,
+                        Body body) const {
   JitMemo& memo = memo_of(*this);
   Specialisation* s = memo.find({&on.stream.impl().device(), options, pack.key_words(), pack.key_size()});
   if (!s) {
     if (grid.empty()) return;
     if (on.stream.capturing())
-      throw UserError(on.at, fmt::format("kernel '{}' is not loaded for these arguments, and the stream is being captured: call preload() "
-                                         "with the device and the same arguments before the capture", name_));
+      throw UserError(
+          on.at,
+          fmt::format("kernel '{}' is not loaded for these arguments, and the stream is being captured: call preload() "
+                      "with the device and the same arguments before the capture",
+                      name_));
     s = &specialisation(*this, memo, on.stream.device(), on.at, pack, options, body);
   }
   const std::uint64_t n = s->launches.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -225,7 +271,8 @@ void KernelCore::preload(const OnDevice& on, const rt::ArgPack& pack, const Comp
   (void)specialisation(*this, memo_of(*this), on.device, on.at, pack, options, body);
 }
 
-rt::KernelImage KernelCore::image(const OnDevice& on, const rt::ArgPack& pack, const CompileOptions& options, Body body) const {
+rt::KernelImage KernelCore::image(const OnDevice& on, const rt::ArgPack& pack, const CompileOptions& options,
+                                  Body body) const {
   if (on.device.kind() == DeviceKind::Interpreter)
     throw UserError(on.at, fmt::format("kernel '{}': the interpreter compiles nothing and has no image", name_));
   return compile_or_find(*trace(pack, body), on.device, options, cache_to_use()).image;

@@ -5,10 +5,10 @@
 
 namespace kiln {
 
-/// A device that runs every launch through the reference interpreter of the tile IR (backend/ir/eval.h), on host memory.
-/// The first of the three oracles: no layouts, no PTX, no compiler. Each call makes a device of its own. As on a GPU, a
-/// faulting kernel shows at synchronize(), download() or the next launch, as a DeviceError that holds the user's line;
-/// afterwards the device is usable again.
+/// A device that runs every launch through the reference interpreter of the tile IR (backend/ir/eval.h), on host
+/// memory. The first of the three oracles: no layouts, no PTX, no compiler. Each call makes a device of its own. As on
+/// a GPU, a faulting kernel shows at synchronize(), download() or the next launch, as a DeviceError that holds the
+/// user's line; afterwards the device is usable again.
 Device interpreter();
 
 }  // namespace kiln

@@ -14,7 +14,8 @@ namespace kiln {
 
 namespace detail {
 class Tracer;
-template <class...> inline constexpr bool always_false = false;
+template <class...>
+inline constexpr bool always_false = false;
 
 /// Number of a value in the function being traced.
 using ValueId = std::uint32_t;
@@ -38,9 +39,10 @@ class Handle {
   /// Contextual conversion to bool finds this, so the mistake is reported in words.
   template <class T = void>
   explicit operator bool() const {
-    static_assert(detail::always_false<T>,
-                  "kiln: a traced value has no C++ truth value: use select(cond, a, b), or masks of load and store; a C++ "
-                  "`if` needs a Const or another C++ value; minimum and maximum instead of std::min and std::max");
+    static_assert(
+        detail::always_false<T>,
+        "kiln: a traced value has no C++ truth value: use select(cond, a, b), or masks of load and store; a C++ "
+        "`if` needs a Const or another C++ value; minimum and maximum instead of std::min and std::max");
     return false;
   }
 
@@ -50,8 +52,8 @@ class Handle {
 
  private:
   friend class detail::Tracer;
-  detail::ValueId value_ = detail::kNoValue;  // kNoValue: declared, not assigned yet
-  std::uint64_t trace_ = 0;                   // 0: made outside any kernel
+  detail::ValueId value_ = detail::kNoValue;    // kNoValue: declared, not assigned yet
+  std::uint64_t trace_ = 0;                     // 0: made outside any kernel
   Handle *newer_ = nullptr, *older_ = nullptr;  // the tracer's list of living handles
 };
 

@@ -17,7 +17,8 @@ std::uint64_t elements_reached(const std::int64_t* size, const std::int64_t* str
   for (int d = 0; d < rank; ++d) {
     if (size[d] == 0) return 0;
     std::int64_t span = 0;
-    if (stride[d] > 0 && (__builtin_mul_overflow(size[d] - 1, stride[d], &span) || __builtin_add_overflow(last, span, &last)))
+    if (stride[d] > 0 &&
+        (__builtin_mul_overflow(size[d] - 1, stride[d], &span) || __builtin_add_overflow(last, span, &last)))
       return std::numeric_limits<std::uint64_t>::max();
   }
   return std::uint64_t(last) + 1;
@@ -86,13 +87,15 @@ void fail_range(const Number& n, DType d, const Binder& b) {
   b.fail(val_type(d), fmt::format("{} does not fit {}", text_of(n), name(d)));
 }
 
-void bind_view(const HostPointer& p, DType d, bool read_only, const std::int64_t* size, const std::int64_t* stride, int rank, Binder& b) {
+void bind_view(const HostPointer& p, DType d, bool read_only, const std::int64_t* size, const std::int64_t* stride,
+               int rank, Binder& b) {
   for (int i = 0; i < rank; ++i)
-    if (size[i] < 0) b.fail(view_type(d, read_only, rank), fmt::format("sizes {} must not be negative", list_of(size, rank)));
+    if (size[i] < 0)
+      b.fail(view_type(d, read_only, rank), fmt::format("sizes {} must not be negative", list_of(size, rank)));
   const auto element = std::size_t(bytes(d));
   if (p.owner && elements_reached(size, stride, rank) > p.bytes / element)
-    b.fail(view_type(d, read_only, rank), fmt::format("sizes {} with strides {} reach beyond the buffer's {} elements", list_of(size, rank),
-                                                      list_of(stride, rank), p.bytes / element));
+    b.fail(view_type(d, read_only, rank), fmt::format("sizes {} with strides {} reach beyond the buffer's {} elements",
+                                                      list_of(size, rank), list_of(stride, rank), p.bytes / element));
   b.pack.pointer(d, read_only ? rt::Access::Read : rt::Access::ReadWrite, p.address, p.bytes, p.owner);
   for (int i = 0; i < rank; ++i) b.pack.index(size[i]);
   for (int i = 0; i < rank; ++i) b.pack.index(stride[i]);
@@ -103,7 +106,8 @@ Made Maker::param(const std::string& type, const std::string& part) {
   Tracer& t = Tracer::current(kernel.at());
   ir::Function& f = t.function();
   ir::Param p;
-  p.type = fact.kind == rt::ArgKind::Pointer ? ir::Type::pointer(fact.dtype, fact.access == rt::Access::Read) : ir::Type::scalar(fact.dtype);
+  p.type = fact.kind == rt::ArgKind::Pointer ? ir::Type::pointer(fact.dtype, fact.access == rt::Access::Read)
+                                             : ir::Type::scalar(fact.dtype);
   p.name = kernel.argument(position, type, part);
   p.access = fact.access;
   p.align = int(fact.align);

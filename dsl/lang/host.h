@@ -1,5 +1,6 @@
 // What the host passes for each parameter type. Param<P> says, for one parameter type P:
-//   Host             what an argument converts to; its constructors make launch() a plain function, so the compiler says
+//   Host             what an argument converts to; its constructors make launch() a plain function, so the compiler
+//   says
 //                    which argument is wrong, and braces and designated initialisers work
 //   bind(host, b)    checks the argument and appends it to the parameter buffer and the key
 //   make(host, m)    the traced parameter
@@ -57,8 +58,8 @@ std::string cpp_name(DType);
 
 struct HostPointer {
   DevicePtr address = 0;
-  std::size_t bytes = 0;                    // 0: unknown
-  const Device* owner = nullptr;            // null: unknown
+  std::size_t bytes = 0;          // 0: unknown
+  const Device* owner = nullptr;  // null: unknown
   HostPointer(const RawBuffer& b) : address(b.ptr()), bytes(b.bytes()), owner(b.owner()) {}
   explicit HostPointer(DevicePtr a) : address(a) {}
 };
@@ -70,27 +71,35 @@ struct PtrHost : HostPointer {
   PtrHost(BufferOf<T, A>& b) : HostPointer(b.raw()) {}
   PtrHost(TypedPtr<std::remove_const_t<T>> p) : HostPointer(p.address) {}
   PtrHost(TypedPtr<const T> p) requires(A == rt::Access::Read && !std::is_const_v<T>) : HostPointer(p.address) {}
-  template <class U> PtrHost(const U&) : HostPointer(0) {
-    static_assert(always_false<U>, "kiln: this argument must be a Buffer<T> (or device_ptr<T>) of the parameter's element type; a non-const one for Out and InOut");
+  template <class U>
+  PtrHost(const U&) : HostPointer(0) {
+    static_assert(always_false<U>,
+                  "kiln: this argument must be a Buffer<T> (or device_ptr<T>) of the parameter's element type; a "
+                  "non-const one for Out and InOut");
   }
 };
 
 /// Any C++ integer; one beyond 64 signed bits is refused when it is bound.
 struct IndexArg {
   Number number;
-  template <class U> IndexArg(const U& u) {
+  template <class U>
+  IndexArg(const U& u) {
     if constexpr (std::integral<U> && !std::same_as<U, bool>) number = Number::of(u);
-    else static_assert(always_false<U>, "kiln: this argument must be a number of the parameter's kind: an integer for Int");
+    else
+      static_assert(always_false<U>,
+                    "kiln: this argument must be a number of the parameter's kind: an integer for Int");
   }
 };
 
-/// A scalar of element type T. An integer out of T's range is refused when it is bound; floating-point numbers round to T.
+/// A scalar of element type T. An integer out of T's range is refused when it is bound; floating-point numbers round to
+/// T.
 template <class T>
 struct ValArg {
   T value{};
   Number number;
   bool fits = true;
-  template <class U> ValArg(const U& u) {
+  template <class U>
+  ValArg(const U& u) {
     if constexpr (std::same_as<U, T> || (std::floating_point<T> && std::floating_point<U>)) {
       value = T(u);
     } else if constexpr (std::integral<T> && std::integral<U> && !std::same_as<T, bool> && !std::same_as<U, bool>) {
@@ -116,8 +125,11 @@ struct ViewArg {
   ViewArg(BufferOf<T, kAccess>& b, Extents n, Extents s) : data(b.raw()), size(n), stride(s) {}
   ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n) : data(p.address), size(n), stride(dense(n)) {}
   ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n, Extents s) : data(p.address), size(n), stride(s) {}
-  template <class U> ViewArg(const U&, Extents n, Extents = {}) : data(0), size(n) {
-    static_assert(always_false<U>, "kiln: this view must be over a Buffer<T> (or device_ptr<T>) of its element type; a non-const one for View<T, N>");
+  template <class U>
+  ViewArg(const U&, Extents n, Extents = {}) : data(0), size(n) {
+    static_assert(always_false<U>,
+                  "kiln: this view must be over a Buffer<T> (or device_ptr<T>) of its element type; a non-const one "
+                  "for View<T, N>");
   }
 
  private:
@@ -131,7 +143,8 @@ struct ViewArg {
 
 void bind_pointer(const HostPointer&, DType, rt::Access, Binder&);
 void bind_index(const Number&, Binder&);
-void bind_view(const HostPointer&, DType, bool read_only, const std::int64_t* size, const std::int64_t* stride, int rank, Binder&);
+void bind_view(const HostPointer&, DType, bool read_only, const std::int64_t* size, const std::int64_t* stride,
+               int rank, Binder&);
 [[noreturn]] void fail_range(const Number&, DType, const Binder&);
 
 std::string pointer_type(rt::Access, DType);
@@ -149,13 +162,18 @@ struct PtrParam {
 
 template <class P>
 struct Param {
-  static_assert(detail::always_false<P>, "kiln: not a kernel parameter type; use In<T>, Out<T>, InOut<T>, View<T, N>, Int, Val<T>, Float, Const<T>, Tune<S>");
+  static_assert(detail::always_false<P>,
+                "kiln: not a kernel parameter type; use In<T>, Out<T>, InOut<T>, View<T, N>, Int, Val<T>, Float, "
+                "Const<T>, Tune<S>");
   struct Host {};
 };
 
-template <class T> struct Param<In<T>> : detail::PtrParam<T, rt::Access::Read, In<T>> {};
-template <class T> struct Param<Out<T>> : detail::PtrParam<T, rt::Access::Write, Out<T>> {};
-template <class T> struct Param<InOut<T>> : detail::PtrParam<T, rt::Access::ReadWrite, InOut<T>> {};
+template <class T>
+struct Param<In<T>> : detail::PtrParam<T, rt::Access::Read, In<T>> {};
+template <class T>
+struct Param<Out<T>> : detail::PtrParam<T, rt::Access::Write, Out<T>> {};
+template <class T>
+struct Param<InOut<T>> : detail::PtrParam<T, rt::Access::ReadWrite, InOut<T>> {};
 
 template <>
 struct Param<Int> {

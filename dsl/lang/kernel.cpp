@@ -42,12 +42,14 @@ std::string_view word_of(std::string_view words, int position) {
 
 void throw_trace_difference(const ir::Function& first, const ir::Function& second, const std::string& what) {
   std::vector<SourceLoc> first_locs, second_locs;
-  const std::string a = ir::print(first, {.locations = false}, first_locs), b = ir::print(second, {.locations = false}, second_locs);
+  const std::string a = ir::print(first, {.locations = false}, first_locs),
+                    b = ir::print(second, {.locations = false}, second_locs);
   const std::size_t line = first_difference(a, b);
   SourceLoc at = first.loc;
   for (const auto& locs : {second_locs, first_locs})
     if (line < locs.size() && locs[line].known()) at = locs[line];
-  throw UserError(at, fmt::format("kernel '{}' {}: here it traced `{}`, and now `{}`", first.name, what, line_of(a, line), line_of(b, line)));
+  throw UserError(at, fmt::format("kernel '{}' {}: here it traced `{}`, and now `{}`", first.name, what,
+                                  line_of(a, line), line_of(b, line)));
 }
 
 std::string KernelCore::argument(int position, const std::string& type, const std::string& part) const {
@@ -65,7 +67,9 @@ std::shared_ptr<const ir::Function> KernelCore::trace(const rt::ArgPack& pack, B
   auto first = trace_once(pack, body);
   const auto second = trace_once(pack, body);
   if (ir::print(*first, {.locations = false}) != ir::print(*second, {.locations = false}))
-    throw_trace_difference(*first, *second, "depends on C++ state that tracing changes (a counter, a static); pass it as a Const, an Int or a capture");
+    throw_trace_difference(
+        *first, *second,
+        "depends on C++ state that tracing changes (a counter, a static); pass it as a Const, an Int or a capture");
   return first;
 }
 

@@ -1,8 +1,8 @@
 // kernel("name", lambda): a kernel, and what can be done with it.
 //
 // A kernel specialises on first use with each new key: the values of Const and Tune parameters, facts about the other
-// arguments (pointers aligned to 16 bytes, integers that are 1 or divisible by 16), the device and the options. Captures
-// are frozen with the kernel object; each object, copies included, specialises on its own.
+// arguments (pointers aligned to 16 bytes, integers that are 1 or divisible by 16), the device and the options.
+// Captures are frozen with the kernel object; each object, copies included, specialises on its own.
 //
 //   constinit auto scale = kernel("scale", [](In<float> x, Out<float> y, Int n, Const<int> BLOCK) {
 //     Tile i = program_id(0) * BLOCK + arange(BLOCK);
@@ -10,8 +10,8 @@
 //   }).names("x y n BLOCK");
 //   scale.launch(stream, cdiv(n, 1024), x, y, n, 1024);
 //
-// The lambda runs when it is traced, several times for each key: C++ side effects in it happen as often. It must not read
-// C++ variables that change; Kiln traces again on the 2nd, 4th, 8th … launch of a key and reports a difference
+// The lambda runs when it is traced, several times for each key: C++ side effects in it happen as often. It must not
+// read C++ variables that change; Kiln traces again on the 2nd, 4th, 8th … launch of a key and reports a difference
 // (KILN_RETRACE=1: on every launch).
 #pragma once
 #include <atomic>
@@ -45,7 +45,8 @@ class Trace {
 namespace detail {
 
 /// Throws UserError at the first line where two traces of one kernel differ.
-[[noreturn]] void throw_trace_difference(const ir::Function& first, const ir::Function& second, const std::string& what);
+[[noreturn]] void throw_trace_difference(const ir::Function& first, const ir::Function& second,
+                                         const std::string& what);
 
 /// The specialisations of one kernel object; dsl/jit.cpp owns the only implementation.
 struct Memo {
@@ -104,12 +105,15 @@ class KernelCore {
 
 /// Calls f(args…) with the arguments made from left to right (they are written in braces).
 struct InOrder {
-  template <class F, class... A> InOrder(const F& f, const A&... args) { f(args...); }
+  template <class F, class... A>
+  InOrder(const F& f, const A&... args) {
+    f(args...);
+  }
 };
 
-/// What can be done with a kernel and its options. None of these is a template: every argument converts to the Host of its
-/// parameter. Errors: UserError at the caller's line (arguments) or the kernel's lines (tracing), DeviceError from the
-/// device.
+/// What can be done with a kernel and its options. None of these is a template: every argument converts to the Host of
+/// its parameter. Errors: UserError at the caller's line (arguments) or the kernel's lines (tracing), DeviceError from
+/// the device.
 template <class Self, class... P>
 class Verbs {
  public:
@@ -155,8 +159,10 @@ class Verbs {
 
 }  // namespace detail
 
-template <class F, class List> class Kernel;
-template <class F, class List> class Configured;
+template <class F, class List>
+class Kernel;
+template <class F, class List>
+class Configured;
 
 template <class F, class... P>
 class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::Params<P...>>, P...> {
@@ -207,9 +213,10 @@ class Configured<F, detail::Params<P...>> : public detail::Verbs<Configured<F, d
 /// Constant-initialised: a global `constinit auto k = kernel(…)` needs no code at start-up.
 template <class F>
 constexpr auto kernel(const char* name, F f, RawLoc l = RawLoc::current()) {
-  static_assert(std::is_pointer_v<F> || detail::captures_values<F>(),
-                "kiln: a kernel lambda must not capture by reference or capture a pointer: it would read the variable once, "
-                "when it is traced; capture by value or pass a parameter");
+  static_assert(
+      std::is_pointer_v<F> || detail::captures_values<F>(),
+      "kiln: a kernel lambda must not capture by reference or capture a pointer: it would read the variable once, "
+      "when it is traced; capture by value or pass a parameter");
   return Kernel<F, decltype(detail::params_of<F>())>(name, std::move(f), l);
 }
 

@@ -11,21 +11,27 @@ detail::Made ternary(ir::Op op, const Operand& a, const Operand& b, const Operan
 
 }  // namespace
 
-#define KILN_DEFINE_1(op, name, fast)                                                                            \
-  Tile name(const Tile& x, RawLoc l) { return Tile(detail::unary(ir::Op::op, Operand(x, l), l, fast)); }         \
+#define KILN_DEFINE_1(op, name, fast)                                                                    \
+  Tile name(const Tile& x, RawLoc l) { return Tile(detail::unary(ir::Op::op, Operand(x, l), l, fast)); } \
   Scalar name(const Scalar& x, RawLoc l) { return Scalar(detail::unary(ir::Op::op, Operand(x, l), l, fast)); }
-#define KILN_DEFINE_2(op, name, fast)                                                                                \
-  Tile name(const Tile& x, Arg y) { return Tile(detail::binary(ir::Op::op, Operand(x, y.at), y, y.at, fast)); }      \
-  Tile name(SArg x, const Tile& y) { return Tile(detail::binary(ir::Op::op, x, Operand(y, x.at), x.at, fast)); }     \
+#define KILN_DEFINE_2(op, name, fast)                                                                                  \
+  Tile name(const Tile& x, Arg y) { return Tile(detail::binary(ir::Op::op, Operand(x, y.at), y, y.at, fast)); }        \
+  Tile name(SArg x, const Tile& y) { return Tile(detail::binary(ir::Op::op, x, Operand(y, x.at), x.at, fast)); }       \
   Scalar name(const Scalar& x, SArg y) { return Scalar(detail::binary(ir::Op::op, Operand(x, y.at), y, y.at, fast)); } \
   Scalar name(CArg x, const Scalar& y) { return Scalar(detail::binary(ir::Op::op, x, Operand(y, x.at), x.at, fast)); }
-#define KILN_DEFINE_3(op, name, fast)                                                                                     \
-  Tile name(const Tile& x, Arg y, Arg z) { return Tile(ternary(ir::Op::op, Operand(x, y.at), y, z, y.at, fast)); }        \
-  Tile name(SArg x, const Tile& y, Arg z) { return Tile(ternary(ir::Op::op, x, Operand(y, x.at), z, x.at, fast)); }       \
-  Tile name(SArg x, SArg y, const Tile& z) { return Tile(ternary(ir::Op::op, x, y, Operand(z, x.at), x.at, fast)); }      \
-  Scalar name(const Scalar& x, SArg y, SArg z) { return Scalar(ternary(ir::Op::op, Operand(x, y.at), y, z, y.at, fast)); } \
-  Scalar name(CArg x, const Scalar& y, SArg z) { return Scalar(ternary(ir::Op::op, x, Operand(y, x.at), z, x.at, fast)); } \
-  Scalar name(CArg x, CArg y, const Scalar& z) { return Scalar(ternary(ir::Op::op, x, y, Operand(z, x.at), x.at, fast)); }
+#define KILN_DEFINE_3(op, name, fast)                                                                                \
+  Tile name(const Tile& x, Arg y, Arg z) { return Tile(ternary(ir::Op::op, Operand(x, y.at), y, z, y.at, fast)); }   \
+  Tile name(SArg x, const Tile& y, Arg z) { return Tile(ternary(ir::Op::op, x, Operand(y, x.at), z, x.at, fast)); }  \
+  Tile name(SArg x, SArg y, const Tile& z) { return Tile(ternary(ir::Op::op, x, y, Operand(z, x.at), x.at, fast)); } \
+  Scalar name(const Scalar& x, SArg y, SArg z) {                                                                     \
+    return Scalar(ternary(ir::Op::op, Operand(x, y.at), y, z, y.at, fast));                                          \
+  }                                                                                                                  \
+  Scalar name(CArg x, const Scalar& y, SArg z) {                                                                     \
+    return Scalar(ternary(ir::Op::op, x, Operand(y, x.at), z, x.at, fast));                                          \
+  }                                                                                                                  \
+  Scalar name(CArg x, CArg y, const Scalar& z) {                                                                     \
+    return Scalar(ternary(ir::Op::op, x, y, Operand(z, x.at), x.at, fast));                                          \
+  }
 #define KILN_FUNCTION_Float(op, name, arity, fast) KILN_DEFINE_##arity(op, name, fast)
 #define KILN_FUNCTION_Math(op, name, arity, fast) KILN_DEFINE_##arity(op, name, fast)
 #define KILN_FUNCTION_Num(op, name, arity, fast)

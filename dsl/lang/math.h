@@ -1,33 +1,33 @@
-// Math on tiles and scalars: one function for each Float and Math row of the op table (backend/ir/ops.def), which states
-// its meaning and error bound.
+// Math on tiles and scalars: one function for each Float and Math row of the op table (backend/ir/ops.def), which
+// states its meaning and error bound.
 //
 //   exp exp2 log log2 sqrt rsqrt sin cos tanh erf sigmoid silu gelu gelu_tanh floor ceil trunc round   f(x)
 //   pow(x, y)   fma(x, y, z)
 //
-// Dtypes: f16, bf16 and f32 (the exact ones f64 too); f16 and bf16 are computed in f32 and rounded once more. Operands of
-// pow and fma are promoted and broadcast like those of operators, and may be C++ numbers.
-// `kiln::fast::exp(x)` is the hardware's approximation, for the rows that are not exact.
-// Errors: UserError at the caller's line for an operand that is not floating.
+// Dtypes: f16, bf16 and f32 (the exact ones f64 too); f16 and bf16 are computed in f32 and rounded once more. Operands
+// of pow and fma are promoted and broadcast like those of operators, and may be C++ numbers. `kiln::fast::exp(x)` is
+// the hardware's approximation, for the rows that are not exact. Errors: UserError at the caller's line for an operand
+// that is not floating.
 #pragma once
 #include "dsl/lang/tile.h"
 
 namespace kiln {
 
 // The overloads of one function by arity, the mix of operands as for operators.
-#define KILN_DECLARE_1(name)                                                  \
-  [[nodiscard]] Tile name(const Tile& x, RawLoc l = RawLoc::current());       \
+#define KILN_DECLARE_1(name)                                            \
+  [[nodiscard]] Tile name(const Tile& x, RawLoc l = RawLoc::current()); \
   [[nodiscard]] Scalar name(const Scalar& x, RawLoc l = RawLoc::current());
-#define KILN_DECLARE_2(name)                            \
-  [[nodiscard]] Tile name(const Tile& x, Arg y);        \
-  [[nodiscard]] Tile name(SArg x, const Tile& y);       \
-  [[nodiscard]] Scalar name(const Scalar& x, SArg y);   \
+#define KILN_DECLARE_2(name)                          \
+  [[nodiscard]] Tile name(const Tile& x, Arg y);      \
+  [[nodiscard]] Tile name(SArg x, const Tile& y);     \
+  [[nodiscard]] Scalar name(const Scalar& x, SArg y); \
   [[nodiscard]] Scalar name(CArg x, const Scalar& y);
-#define KILN_DECLARE_3(name)                                     \
-  [[nodiscard]] Tile name(const Tile& x, Arg y, Arg z);          \
-  [[nodiscard]] Tile name(SArg x, const Tile& y, Arg z);         \
-  [[nodiscard]] Tile name(SArg x, SArg y, const Tile& z);        \
-  [[nodiscard]] Scalar name(const Scalar& x, SArg y, SArg z);    \
-  [[nodiscard]] Scalar name(CArg x, const Scalar& y, SArg z);    \
+#define KILN_DECLARE_3(name)                                  \
+  [[nodiscard]] Tile name(const Tile& x, Arg y, Arg z);       \
+  [[nodiscard]] Tile name(SArg x, const Tile& y, Arg z);      \
+  [[nodiscard]] Tile name(SArg x, SArg y, const Tile& z);     \
+  [[nodiscard]] Scalar name(const Scalar& x, SArg y, SArg z); \
+  [[nodiscard]] Scalar name(CArg x, const Scalar& y, SArg z); \
   [[nodiscard]] Scalar name(CArg x, CArg y, const Scalar& z);
 // Which rows are functions, by type rule; those of the other rules are operators, or stand in ops.h.
 #define KILN_FUNCTION_Float(name, arity) KILN_DECLARE_##arity(name)

@@ -25,7 +25,8 @@ ir::Value mask_operand(Tracer& t, const Operand& mask, const ir::Type& ptr, cons
 }
 
 /// `what`: "value" or "other", an operand that must have the pointer's element type.
-ir::Value element_operand(Tracer& t, const Operand& o, const ir::Type& ptr, const char* who, const char* what, SourceLoc at) {
+ir::Value element_operand(Tracer& t, const Operand& o, const ir::Type& ptr, const char* who, const char* what,
+                          SourceLoc at) {
   const ir::Value v = detail::value_as(t, o, ptr.dtype, who, at);
   const ir::Type& type = t.type(v);
   if (type.ptr || type.dtype != ptr.dtype)
@@ -57,7 +58,8 @@ void do_store(const Handle& ptr, const Operand& value, const Operand* mask, Sour
 Made do_select(const Handle& cond, const Operand& a, const Operand& b, SourceLoc at) {
   Tracer& t = Tracer::current(at);
   ir::Value c = t.read(cond, at);
-  if (t.type(c).dtype != DType::i1 || t.type(c).ptr) t.fail(at, fmt::format("select: condition must be i1, not {}", t.type(c).str()));
+  if (t.type(c).dtype != DType::i1 || t.type(c).ptr)
+    t.fail(at, fmt::format("select: condition must be i1, not {}", t.type(c).str()));
   std::vector<ir::Value> v = detail::meet(t, {&a, &b}, "select", at);
   const ir::Type shape = detail::common_shape(t, t.type(c), t.type(v[0]), "select", at);
   c = detail::broadcast_like(t, c, shape, "select", at);
@@ -93,10 +95,13 @@ Tile arange(std::int64_t begin, std::int64_t end, RawLoc l) { return Tile(do_ara
 Tile full(DType d, const Shape& shape, SArg value, RawLoc l) {
   Tracer& t = Tracer::current(l);
   const ir::Value v = detail::value_as(t, value, d, "full", l);
-  if (t.type(v).dtype != d || t.type(v).ptr) t.fail(l, fmt::format("full: value is {}, not {}; cast first", t.type(v).str(), name(d)));
+  if (t.type(v).dtype != d || t.type(v).ptr)
+    t.fail(l, fmt::format("full: value is {}, not {}; cast first", t.type(v).str(), name(d)));
   return Tile(Made{t.emit(l, [&](ir::Builder& b) { return b.splat(v, shape.extents(), l); }).id});
 }
-Tile zeros(DType d, const Shape& shape, RawLoc l) { return full(d, shape, d == DType::i1 ? SArg(false, l) : SArg(0, l), l); }
+Tile zeros(DType d, const Shape& shape, RawLoc l) {
+  return full(d, shape, d == DType::i1 ? SArg(false, l) : SArg(0, l), l);
+}
 
 Tile expand(const Tile& x, int axis, RawLoc l) {
   Tracer& t = Tracer::current(l);
@@ -160,8 +165,12 @@ Scalar cdiv(const Scalar& a, SArg b) { return ceil_quotient<Scalar>(Operand(a, b
 Scalar cdiv(CArg a, const Scalar& b) { return ceil_quotient<Scalar>(a, Operand(b, a.at), a.at); }
 Tile cdiv(const Tile& a, Arg b) { return ceil_quotient<Tile>(Operand(a, b.at), b, b.at); }
 
-std::pair<Scalar, Scalar> divmod(const Scalar& a, SArg b) { return quotient_and_remainder<Scalar>(Operand(a, b.at), b, b.at); }
-std::pair<Scalar, Scalar> divmod(CArg a, const Scalar& b) { return quotient_and_remainder<Scalar>(a, Operand(b, a.at), a.at); }
+std::pair<Scalar, Scalar> divmod(const Scalar& a, SArg b) {
+  return quotient_and_remainder<Scalar>(Operand(a, b.at), b, b.at);
+}
+std::pair<Scalar, Scalar> divmod(CArg a, const Scalar& b) {
+  return quotient_and_remainder<Scalar>(a, Operand(b, a.at), a.at);
+}
 std::pair<Tile, Tile> divmod(const Tile& a, Arg b) { return quotient_and_remainder<Tile>(Operand(a, b.at), b, b.at); }
 std::pair<Tile, Tile> divmod(SArg a, const Tile& b) { return quotient_and_remainder<Tile>(a, Operand(b, a.at), a.at); }
 

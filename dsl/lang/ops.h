@@ -29,10 +29,11 @@ namespace kiln {
 [[nodiscard]] Tile broadcast_to(const Scalar& x, const Shape& shape, RawLoc l = RawLoc::current());
 
 // --- memory ----------------------------------------------------------------------------------------------------------
-// Pointers are Scalars or Tiles: a parameter In<T>, Out<T>, InOut<T> plus integers. mask: i1, broadcast to the pointer's
-// shape; where it is false no memory is touched, and a load gives `other` (0 if not given; 0 itself is a value like any).
-// Errors: UserError for a mask that is not i1, for a value or `other` of another dtype than the pointer's (cast first;
-// C++ numbers adapt), for shapes that do not broadcast to the pointer's, for a store through an In pointer.
+// Pointers are Scalars or Tiles: a parameter In<T>, Out<T>, InOut<T> plus integers. mask: i1, broadcast to the
+// pointer's shape; where it is false no memory is touched, and a load gives `other` (0 if not given; 0 itself is a
+// value like any). Errors: UserError for a mask that is not i1, for a value or `other` of another dtype than the
+// pointer's (cast first; C++ numbers adapt), for shapes that do not broadcast to the pointer's, for a store through an
+// In pointer.
 
 [[nodiscard]] Tile load(const Tile& ptr, RawLoc l = RawLoc::current());
 [[nodiscard]] Tile load(const Tile& ptr, Arg mask, RawLoc l = RawLoc::current());
@@ -73,9 +74,12 @@ void store(const Scalar& ptr, SArg value, SArg mask, RawLoc l = RawLoc::current(
 [[nodiscard]] Scalar maximum(CArg a, const Scalar& b);
 
 namespace detail {
-template <class T> struct ConstInteger : std::false_type {};
-template <std::integral T> struct ConstInteger<Const<T>> : std::true_type {};
-template <class T> concept HostInteger = std::integral<T> || ConstInteger<T>::value;
+template <class T>
+struct ConstInteger : std::false_type {};
+template <std::integral T>
+struct ConstInteger<Const<T>> : std::true_type {};
+template <class T>
+concept HostInteger = std::integral<T> || ConstInteger<T>::value;
 }  // namespace detail
 
 /// ⌈a / b⌉ for a ≥ 0, b > 0: of C++ integers (host code, launch grids), or traced. Never overflows on the way.

@@ -15,7 +15,9 @@ namespace kiln {
 
 template <class T>
 class In : public Scalar {
-  static_assert(Element<T>, "kiln: In<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an integer type");
+  static_assert(
+      Element<T>,
+      "kiln: In<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an integer type");
 
  public:
   explicit In(detail::Made m) : Scalar(m) {}
@@ -26,7 +28,9 @@ class In : public Scalar {
 
 template <class T>
 class Out : public Scalar {
-  static_assert(Element<T> && !std::is_const_v<T>, "kiln: Out<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an integer type");
+  static_assert(
+      Element<T> && !std::is_const_v<T>,
+      "kiln: Out<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an integer type");
 
  public:
   explicit Out(detail::Made m) : Scalar(m) {}
@@ -37,7 +41,9 @@ class Out : public Scalar {
 
 template <class T>
 class InOut : public Scalar {
-  static_assert(Element<T> && !std::is_const_v<T>, "kiln: InOut<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an integer type");
+  static_assert(Element<T> && !std::is_const_v<T>,
+                "kiln: InOut<T>: T is not an element type; use float, double, f16, bf16, f8e4m3, f8e5m2, bool or an "
+                "integer type");
 
  public:
   explicit InOut(detail::Made m) : Scalar(m) {}

@@ -17,7 +17,8 @@ ir::Value value_as(Tracer& t, const Operand& o, DType d, const char* who, Source
 
 ir::Value value_of(Tracer& t, const Operand& o, SourceLoc at) { return value_as(t, o, o.number.own, "constant", at); }
 
-std::pair<ir::Value, ir::Value> read_pair(Tracer& t, const Operand& a, const Operand& b, const char* who, SourceLoc at) {
+std::pair<ir::Value, ir::Value> read_pair(Tracer& t, const Operand& a, const Operand& b, const char* who,
+                                          SourceLoc at) {
   ir::Value x, y;
   if (a.handle) x = t.read(*a.handle, at);
   if (b.handle) y = t.read(*b.handle, at);
@@ -68,7 +69,8 @@ ir::Type common_shape(Tracer& t, const ir::Type& a, const ir::Type& b, const cha
   };
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const std::int64_t p = extent(a, i), q = extent(b, i);
-    if (p != q && p != 1 && q != 1) t.fail(at, fmt::format("{}: shapes do not broadcast: {} and {}", who, a.str(), b.str()));
+    if (p != q && p != 1 && q != 1)
+      t.fail(at, fmt::format("{}: shapes do not broadcast: {} and {}", who, a.str(), b.str()));
     shape[shape.size() - 1 - i] = p == 1 ? q : p;
   }
   return a.with_shape(std::move(shape));
@@ -82,7 +84,8 @@ ir::Value broadcast_like(Tracer& t, ir::Value x, const ir::Type& like, const cha
   if (!t.type(x).tile) return t.emit(at, [&](ir::Builder& b) { return b.splat(x, like.shape, at); });
   if (common_shape(t, t.type(x), like, who, at).shape != like.shape)
     t.fail(at, fmt::format("{}: {} does not broadcast to the shape of {}", who, t.type(x).str(), like.str()));
-  while (t.type(x).shape.size() < like.shape.size()) x = t.emit(at, [&](ir::Builder& b) { return b.expand_dims(x, 0, at); });
+  while (t.type(x).shape.size() < like.shape.size())
+    x = t.emit(at, [&](ir::Builder& b) { return b.expand_dims(x, 0, at); });
   if (t.type(x).shape == like.shape) return x;
   return t.emit(at, [&](ir::Builder& b) { return b.broadcast(x, like.shape, at); });
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "dsl/lang/tracer.h"
 #include "dsl/lang/operand.h"
+#include "dsl/lang/tracer.h"
 
 namespace kiln::detail {
 
@@ -16,8 +16,8 @@ ir::Value value_of(Tracer&, const Operand&, SourceLoc at);
 /// Both operands read, a number taking the dtype of the other side. Not promoted, not broadcast.
 std::pair<ir::Value, ir::Value> read_pair(Tracer&, const Operand& a, const Operand& b, const char* who, SourceLoc at);
 
-/// All operands as values of one dtype and one shape: promoted, numbers taking the dtype of the variables, cast, broadcast.
-/// Pointers meet only pointers of their own type.
+/// All operands as values of one dtype and one shape: promoted, numbers taking the dtype of the variables, cast,
+/// broadcast. Pointers meet only pointers of their own type.
 std::vector<ir::Value> meet(Tracer&, const std::vector<const Operand*>&, const char* who, SourceLoc at);
 
 /// x cast to `d`; x itself if it has that dtype.

@@ -11,12 +11,13 @@ template <class F>
 struct Bytes {
   unsigned char b[sizeof(F)];
 };
-/// Whether F can be rebuilt from bytes in a constant expression: it cannot when it holds a reference or a pointer, at any
-/// depth. (A partial specialisation: g++ 12 judges a concept wrongly inside some nested instantiations.)
+/// Whether F can be rebuilt from bytes in a constant expression: it cannot when it holds a reference or a pointer, at
+/// any depth. (A partial specialisation: g++ 12 judges a concept wrongly inside some nested instantiations.)
 template <class F, class = void>
 struct Rebuildable : std::false_type {};
 template <class F>
-struct Rebuildable<F, std::void_t<std::bool_constant<(static_cast<void>(__builtin_bit_cast(F, Bytes<F>{})), true)>>> : std::true_type {};
+struct Rebuildable<F, std::void_t<std::bool_constant<(static_cast<void>(__builtin_bit_cast(F, Bytes<F>{})), true)>>>
+    : std::true_type {};
 
 /// Whether every capture is a value. Closures that are not trivially copyable cannot be judged and pass.
 template <class F>
@@ -35,15 +36,21 @@ struct SignatureOf {
                 "kiln: take kernel parameters by value or by const reference");
   using type = Params<std::decay_t<P>...>;
 };
-template <class M> struct Signature;
-template <class C, class R, class... P> struct Signature<R (C::*)(P...) const> : SignatureOf<R, P...> {};
-template <class C, class R, class... P> struct Signature<R (C::*)(P...) const noexcept> : SignatureOf<R, P...> {
-  static_assert(always_false<C>, "kiln: a kernel lambda must not be noexcept: errors found while tracing are exceptions");
+template <class M>
+struct Signature;
+template <class C, class R, class... P>
+struct Signature<R (C::*)(P...) const> : SignatureOf<R, P...> {};
+template <class C, class R, class... P>
+struct Signature<R (C::*)(P...) const noexcept> : SignatureOf<R, P...> {
+  static_assert(always_false<C>,
+                "kiln: a kernel lambda must not be noexcept: errors found while tracing are exceptions");
 };
-template <class C, class R, class... P> struct Signature<R (C::*)(P...)> : SignatureOf<R, P...> {
+template <class C, class R, class... P>
+struct Signature<R (C::*)(P...)> : SignatureOf<R, P...> {
   static_assert(always_false<C>, "kiln: a kernel lambda must not be mutable");
 };
-template <class R, class... P> struct Signature<R (*)(P...)> : SignatureOf<R, P...> {};
+template <class R, class... P>
+struct Signature<R (*)(P...)> : SignatureOf<R, P...> {};
 
 /// Params<P…> of a kernel lambda or function pointer.
 template <class F>
@@ -51,7 +58,9 @@ constexpr auto params_of() {
   if constexpr (std::is_pointer_v<F>) return typename Signature<F>::type{};
   else if constexpr (requires { &F::operator(); }) return typename Signature<decltype(&F::operator())>::type{};
   else {
-    static_assert(always_false<F>, "kiln: a kernel lambda must name its parameter types (no auto parameters): In<float>, Out<float>, Int, Const<int>, …");
+    static_assert(always_false<F>,
+                  "kiln: a kernel lambda must name its parameter types (no auto parameters): In<float>, Out<float>, "
+                  "Int, Const<int>, …");
     return Params<>{};
   }
 }

@@ -16,7 +16,8 @@ ir::Value offset_pointer(Tracer& t, ir::Op op, ir::Value x, ir::Value y, SourceL
   if (op == ir::Op::Add && !t.type(x).ptr) std::swap(x, y);
   const ir::Type p = t.type(x), q = t.type(y);
   if (q.ptr || !p.ptr || (op != ir::Op::Add && op != ir::Op::Sub))
-    t.fail(at, fmt::format("pointers allow only pointer + integer and pointer - integer, not {} of {} and {}", ir::mnemonic(op), p.str(), q.str()));
+    t.fail(at, fmt::format("pointers allow only pointer + integer and pointer - integer, not {} of {} and {}",
+                           ir::mnemonic(op), p.str(), q.str()));
   if (!is_int(q.dtype)) t.fail(at, fmt::format("a pointer offset must be an integer, not {}", q.str()));
   if (op == ir::Op::Sub) {
     if (!is_signed(q.dtype)) y = cast_to(t, y, DType::index, at);
@@ -31,9 +32,15 @@ ir::Value offset_pointer(Tracer& t, ir::Op op, ir::Value x, ir::Value y, SourceL
 DType meeting_dtype(Tracer& t, ir::Op op, const ir::Type& p, const ir::Type& q, SourceLoc at) {
   const bool on_i1 = is_bitwise(op) || op == ir::Op::Eq || op == ir::Op::Ne;
   if ((p.dtype == DType::i1 || q.dtype == DType::i1) && !(on_i1 && p.dtype == q.dtype))
-    t.fail(at, fmt::format("'{}' of {} and {}: i1 takes part in no arithmetic; write a <= b && b < c instead of a <= b < c, or cast", ir::mnemonic(op), p.str(), q.str()));
+    t.fail(
+        at,
+        fmt::format(
+            "'{}' of {} and {}: i1 takes part in no arithmetic; write a <= b && b < c instead of a <= b < c, or cast",
+            ir::mnemonic(op), p.str(), q.str()));
   const auto d = promote(p.dtype, q.dtype);
-  if (!d) t.fail(at, fmt::format("'{}' of {} and {}: no dtype holds both; cast one of them", ir::mnemonic(op), p.str(), q.str()));
+  if (!d)
+    t.fail(at,
+           fmt::format("'{}' of {} and {}: no dtype holds both; cast one of them", ir::mnemonic(op), p.str(), q.str()));
   return *d;
 }
 
@@ -73,7 +80,8 @@ Made logical(ir::Op op, const Operand& a, const Operand& b) {
   if (!at.known()) at = place_of(t, b);
   auto [x, y] = read_pair(t, a, b, ir::mnemonic(op), at);
   if (t.type(x).dtype != DType::i1 || t.type(y).dtype != DType::i1 || t.type(x).ptr || t.type(y).ptr)
-    t.fail(at, fmt::format("'{}' needs two i1 operands, not {} and {}", op == ir::Op::And ? "&&" : "||", t.type(x).str(), t.type(y).str()));
+    t.fail(at, fmt::format("'{}' needs two i1 operands, not {} and {}", op == ir::Op::And ? "&&" : "||",
+                           t.type(x).str(), t.type(y).str()));
   return binary(op, a, b, at);
 }
 
@@ -106,10 +114,10 @@ void assign_binary(Scalar& a, ir::Op op, const Operand& b) { a = Scalar(binary(o
 using detail::binary;
 using detail::Operand;
 
-#define KILN_BINARY(sym, op)                                                                                         \
-  Tile operator sym(const Tile& a, Arg b) { return Tile(binary(ir::Op::op, Operand(a, b.at), b, b.at)); }            \
-  Tile operator sym(SArg a, const Tile& b) { return Tile(binary(ir::Op::op, a, Operand(b, a.at), a.at)); }           \
-  Scalar operator sym(const Scalar& a, SArg b) { return Scalar(binary(ir::Op::op, Operand(a, b.at), b, b.at)); }     \
+#define KILN_BINARY(sym, op)                                                                                     \
+  Tile operator sym(const Tile& a, Arg b) { return Tile(binary(ir::Op::op, Operand(a, b.at), b, b.at)); }        \
+  Tile operator sym(SArg a, const Tile& b) { return Tile(binary(ir::Op::op, a, Operand(b, a.at), a.at)); }       \
+  Scalar operator sym(const Scalar& a, SArg b) { return Scalar(binary(ir::Op::op, Operand(a, b.at), b, b.at)); } \
   Scalar operator sym(CArg a, const Scalar& b) { return Scalar(binary(ir::Op::op, a, Operand(b, a.at), a.at)); }
 #define KILN_COMPOUND(sym, op) \
   Tile& operator sym##=(Tile& a, Arg b) { return a = Tile(binary(ir::Op::op, Operand(a, b.at), b, b.at)); }

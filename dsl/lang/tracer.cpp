@@ -18,14 +18,18 @@ constexpr std::size_t kMaxInstructions = std::size_t(1) << 18;
 }  // namespace
 
 Tracer::Tracer(const std::string& name, SourceLoc definition)
-    : fn_(name, definition), builder_(fn_), id_(g_next_trace.fetch_add(1, std::memory_order_relaxed)), outer_(t_current) {
+    : fn_(name, definition),
+      builder_(fn_),
+      id_(g_next_trace.fetch_add(1, std::memory_order_relaxed)),
+      outer_(t_current) {
   t_current = this;
 }
 
 Tracer::~Tracer() { t_current = outer_; }
 
 Tracer& Tracer::current(SourceLoc at) {
-  if (!t_current) throw UserError(at, "no kernel is being traced on this thread: Tile and Scalar values exist only inside a kernel");
+  if (!t_current)
+    throw UserError(at, "no kernel is being traced on this thread: Tile and Scalar values exist only inside a kernel");
   return *t_current;
 }
 
@@ -33,7 +37,10 @@ ir::Function Tracer::finish() {
   if (pending_) throw *pending_;
   if (newest_) {
     const SourceLoc at = place_of(*newest_);
-    fail(at.known() ? at : fn_.loc, fmt::format("a Tile or Scalar outlives the kernel '{}' that made it; a static or a captured container cannot keep it", fn_.name));
+    fail(at.known() ? at : fn_.loc,
+         fmt::format(
+             "a Tile or Scalar outlives the kernel '{}' that made it; a static or a captured container cannot keep it",
+             fn_.name));
   }
   return std::move(fn_);
 }
@@ -69,7 +76,8 @@ void Tracer::check_owner(const Handle& h, SourceLoc at) {
   if (pending_) throw *pending_;
   if (h.trace_ == id_) return;
   fail(at, h.trace_ == 0 ? "a Tile or Scalar made outside any kernel is used here"
-                         : "a Tile or Scalar of another kernel's trace is used here; handles cannot outlive the kernel that made them");
+                         : "a Tile or Scalar of another kernel's trace is used here; handles cannot outlive the kernel "
+                           "that made them");
 }
 
 ir::Value Tracer::read_if_set(const Handle& h, SourceLoc at) {

@@ -72,8 +72,8 @@ class Tracer {
   ir::Builder builder_;
   std::uint64_t id_;
   std::size_t emitted_ = 0;
-  Handle* newest_ = nullptr;             // living handles of this trace
-  std::optional<UserError> pending_;     // the first error
+  Handle* newest_ = nullptr;          // living handles of this trace
+  std::optional<UserError> pending_;  // the first error
   Tracer* outer_;
 };
 

@@ -11,7 +11,8 @@ namespace kiln::detail {
 Scalar index_scalar(const SArg& x) {
   Tracer& t = Tracer::current(x.at);
   const ir::Value v = value_as(t, x, DType::index, "view", x.at);
-  if (t.type(v).ptr || !is_int(t.type(v).dtype)) t.fail(x.at, fmt::format("view: a coordinate must be an integer, not {}", t.type(v).str()));
+  if (t.type(v).ptr || !is_int(t.type(v).dtype))
+    t.fail(x.at, fmt::format("view: a coordinate must be an integer, not {}", t.type(v).str()));
   return Scalar(Made{cast_to(t, v, DType::index, x.at).id});
 }
 
@@ -24,8 +25,11 @@ Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, in
   return p;
 }
 
-ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims, int rank, RawLoc l) {
-  auto op = [&](ir::Op o, const Handle& a, const Handle& b) { return Tile(binary(o, Operand(a, l), Operand(b, l), l)); };
+ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+                     int rank, RawLoc l) {
+  auto op = [&](ir::Op o, const Handle& a, const Handle& b) {
+    return Tile(binary(o, Operand(a, l), Operand(b, l), l));
+  };
   const Operand zero(Number::of(0), l);
   Tile offset, inside;
   Tracer& t = Tracer::current(l);
@@ -47,10 +51,12 @@ ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* strid
   return {op(ir::Op::Add, base, offset), inside};
 }
 
-void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank, RawLoc l) {
+void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank,
+                RawLoc l) {
   Tracer& t = Tracer::current(l);
   const ir::Type type = t.type(t.read(x, l));
-  if (int(type.shape.size()) != rank) t.fail(l, fmt::format("store to a view of {} dimensions: value is {}", rank, type.str()));
+  if (int(type.shape.size()) != rank)
+    t.fail(l, fmt::format("store to a view of {} dimensions: value is {}", rank, type.str()));
   const std::vector<int> dims(type.shape.begin(), type.shape.end());
   const ViewBlock b = view_block(base, size, stride, at, dims.data(), rank, l);
   kiln::store(b.ptr, Arg(x, l), Arg(b.inside, l), l);

@@ -1,9 +1,9 @@
 // View<T, N>: an N-dimensional array as one kernel parameter: pointer, sizes, strides (in elements, any value).
 //
 // Coordinates are braces of C++ integers, Const and Scalars mixed: x.at({r, 3}); shapes are braces of C++ integers. Too
-// many or too few, and a traced value as a shape, do not compile. Coordinates outside the array, negative ones included,
-// read the padding and write nothing. There is no operator[]: a proxy in `auto e = v[i]` would read later than it is
-// written.
+// many or too few, and a traced value as a shape, do not compile. Coordinates outside the array, negative ones
+// included, read the padding and write nothing. There is no operator[]: a proxy in `auto e = v[i]` would read later
+// than it is written.
 //
 // A view is a value of pointers and sizes; sub, slice and trans give views of the same memory.
 #pragma once
@@ -18,9 +18,11 @@ namespace detail {
 struct ViewBlock {
   Tile ptr, inside;
 };
-ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims, int rank, RawLoc);
+ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+                     int rank, RawLoc);
 Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, int rank, RawLoc);
-void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank, RawLoc);
+void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank,
+                RawLoc);
 Scalar index_scalar(const SArg&);
 }  // namespace detail
 

@@ -1,5 +1,6 @@
-// Runs the compiler on each case of cases.cpp: it must fail with the expected text, in few lines, and case 0 must compile.
-// The compiler is found when the test runs (CXX, else c++, g++, clang++ on the PATH); without one the test is skipped.
+// Runs the compiler on each case of cases.cpp: it must fail with the expected text, in few lines, and case 0 must
+// compile. The compiler is found when the test runs (CXX, else c++, g++, clang++ on the PATH); without one the test is
+// skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ Output run(const std::string& command) {
 
 std::string find_compiler() {
   const char* named = std::getenv("CXX");
-  for (const std::string& c : {std::string(named ? named : ""), std::string("c++"), std::string("g++"), std::string("clang++")})
+  for (const std::string& c :
+       {std::string(named ? named : ""), std::string("c++"), std::string("g++"), std::string("clang++")})
     if (!c.empty() && run(c + " --version").status == 0) return c;
   return {};
 }
@@ -72,8 +74,8 @@ class CompileFail : public testing::Test {
   }
   Output compile(int number) const {
     const auto include = lib_dir().parent_path() / "include";
-    return run(compiler_ + " -std=c++20 -fsyntax-only -Wall -I'" + source_->string() + "' -I'" + include.string() + "' -DCASE=" +
-               std::to_string(number) + " '" + cases_file().string() + "'");
+    return run(compiler_ + " -std=c++20 -fsyntax-only -Wall -I'" + source_->string() + "' -I'" + include.string() +
+               "' -DCASE=" + std::to_string(number) + " '" + cases_file().string() + "'");
   }
   std::filesystem::path cases_file() const { return *source_ / "tests" / "compile_fail" / "cases.cpp"; }
 
@@ -92,7 +94,8 @@ TEST_F(CompileFail, EveryCaseFailsWithItsText) {
   for (const Case& c : cases) {
     const Output o = compile(c.number);
     EXPECT_NE(o.status, 0) << "case " << c.number << " compiles";
-    const bool found = std::any_of(c.expected.begin(), c.expected.end(), [&](const std::string& e) { return o.text.find(e) != std::string::npos; });
+    const bool found = std::any_of(c.expected.begin(), c.expected.end(),
+                                   [&](const std::string& e) { return o.text.find(e) != std::string::npos; });
     EXPECT_TRUE(found) << "case " << c.number << " says:\n" << o.text;
     EXPECT_LE(std::count(o.text.begin(), o.text.end(), '\n'), kMostLines) << "case " << c.number << ":\n" << o.text;
   }

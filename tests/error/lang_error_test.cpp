@@ -9,6 +9,8 @@
 namespace kiln::test {
 namespace {
 
+// clang-format off: each expectation counts lines
+
 /// Tracing `f`(o, in, n) fails with `part` at `line` of this file.
 template <class F>
 void expect_refused(const char* part, int line, F f) {
@@ -210,6 +212,8 @@ TEST(LangError, EndlessUnrolling) {
     for (;;) s += n;
   });
 }
+
+// clang-format on
 
 }  // namespace
 }  // namespace kiln::test

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "dsl/kiln.h"
+#include "runtime/base/env.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -15,9 +16,9 @@ namespace {
 using testing::HasSubstr;
 
 constinit auto add_relu = kernel("add_relu", [](In<float> a, In<float> b, Out<float> c, Int n, Const<int> BLOCK) {
-  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
-  store(c + i, relu(load(a + i, mask) + load(b + i, mask)), mask);
-}).names("a b c n BLOCK");
+                            Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+                            store(c + i, relu(load(a + i, mask) + load(b + i, mask)), mask);
+                          }).names("a b c n BLOCK");
 
 template <class T>
 constinit auto twice = kernel("twice", [](In<T> a, Out<T> c, Int n, Const<int> BLOCK) {
@@ -33,6 +34,11 @@ constinit auto square = kernel("square", &square_body);
 
 auto add_constant(float k) {
   return kernel("add_constant", [k](Out<float> c) { store(c, k); });
+}
+
+const Device& interpreter_in_use() {
+  static const Device d = interpreter();
+  return d;
 }
 
 int g_mode = 1;
@@ -160,7 +166,8 @@ TEST(LangKernel, TuningStructOfSixteenFields) {
 }
 
 TEST(LangKernel, ScalarParametersOfEveryKind) {
-  auto k = kernel("scalars", [](Out<double> o, Float f, Double d, Int32 i, Int64 l, Bool b, Val<std::uint8_t> u, Val<f16> h, Int n) {
+  auto k = kernel("scalars", [](Out<double> o, Float f, Double d, Int32 i, Int64 l, Bool b, Val<std::uint8_t> u,
+                                Val<f16> h, Int n) {
     store(o, f.cast(f64) + d);
     store(o + 1, i.cast(f64));
     store(o + 2, l.cast(f64));
@@ -189,6 +196,7 @@ TEST(LangKernel, AnyIntegerIsAnInt) {
   });
 }
 
+// clang-format off: each expectation takes its own line
 TEST(LangKernel, ValuesThatDoNotFitNameTheArgument) {
   const Device d = interpreter();
   const Stream s(d);
@@ -214,6 +222,7 @@ TEST(LangKernel, BadPointersNameTheArgument) {
   k.launch(s, 1, o, 1, o);
   s.synchronize();
 }
+// clang-format on
 
 TEST(LangKernel, ChangedGlobalIsFoundWhenItIsTracedAgain) {
   const Device d = interpreter();
@@ -231,6 +240,54 @@ TEST(LangKernel, ChangedGlobalIsFoundWhenItIsTracedAgain) {
   k.launch(s, 1, c);
 }
 
+TEST(LangKernel, RetraceKnobFindsAChangeAtEveryLaunch) {
+  const Device d = interpreter();
+  const Stream s(d);
+  Buffer<float> c(d, 1);
+  auto k = reads_global;
+  g_mode = 1;
+  k.launch(s, 1, c);
+  k.launch(s, 1, c);
+  setenv("KILN_RETRACE", "1", 1);
+  env::reload();
+  g_mode = 2;
+  const std::string what = error_of<UserError>([&] { k.launch(s, 1, c); });
+  unsetenv("KILN_RETRACE");
+  env::reload();
+  g_mode = 1;
+  EXPECT_THAT(what, HasSubstr("traces differently than at its first launch"));
+}
+
+TEST(LangKernel, InputAndOutputMayBeOneBuffer) {
+  on_each_device([](const Device& d) {
+    Buffer<float> a = buffer_of(d, std::vector<float>{-3, 1, 2, -1}), b = buffer_of(d, std::vector<float>{1, 1, 1, 1});
+    add_relu.launch(Stream(d), 1, a, b, a, 4, 4);
+    EXPECT_EQ(a.to_vector(), (std::vector<float>{0, 2, 3, 0}));
+    auto shift =
+        kernel("shift", [](In<float> x, Out<float> y) {  // x + 1 == y: loads of a program come before its stores
+          Tile i = arange(3);
+          store(y + i, load(x + i) + 10);
+        });
+    shift.launch(Stream(d), 1, a, device_ptr<float>(a.ptr() + 4));
+    EXPECT_EQ(a.to_vector(), (std::vector<float>{0, 10, 12, 13}));
+  });
+}
+
+TEST(LangKernel, CompilesForTheDeviceOfTheLaunch) {
+  auto k = add_constant(6.f);
+  for (const char* target : {"sm_86", "sm_120a"}) {
+    const Device d = Device::simulator(target);
+    Buffer<float> c(d, 1);
+    k.launch(Stream(d), 1, c);
+    EXPECT_EQ(c.to_vector()[0], 6.f);
+    const rt::KernelImage image = k.image(d, c);
+    EXPECT_EQ(image.target, target);
+    EXPECT_THAT(image.ptx, HasSubstr(std::string(".target ") + target));
+    EXPECT_EQ(image.signature.args.at(0).name, "argument 1 (Out<float>)");
+  }
+  EXPECT_EQ(k.specialisations(), 2u);
+}
+
 TEST(LangKernel, CounterInAKernelDependsOnCppState) {
   const Device d = interpreter();
   Buffer<float> c(d, 1);
@@ -238,7 +295,8 @@ TEST(LangKernel, CounterInAKernelDependsOnCppState) {
     static int calls = 0;
     store(o, float(++calls));
   });
-  EXPECT_THAT(error_of<UserError>([&] { k.launch(Stream(d), 1, c); }), HasSubstr("kernel 'counter' depends on C++ state"));
+  EXPECT_THAT(error_of<UserError>([&] { k.launch(Stream(d), 1, c); }),
+              HasSubstr("kernel 'counter' depends on C++ state"));
 }
 
 TEST(LangKernel, EightThreadsTraceThreeKeysThreeTimes) {
@@ -266,6 +324,35 @@ TEST(LangKernel, EightThreadsTraceThreeKeysThreeTimes) {
   EXPECT_EQ(bodies, 3 * (2 + 5));
 }
 
+TEST(LangKernel, EveryThreadHearsOfAFailedTrace) {
+  auto k = kernel("bad", [](Out<float> o) { store(o, Scalar(1)); });
+  const Device d = interpreter();
+  Buffer<float> c(d, 1);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      refused += error_of<UserError>([&] { k.launch(Stream(d), 1, c); }).find("cast first") != std::string::npos;
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(refused, 4);
+}
+
+void launch_recursive(const Device& d);
+constinit auto recursive = kernel("recursive", [](Out<float> o) {
+  launch_recursive(interpreter_in_use());
+  store(o, 1.f);
+});
+void launch_recursive(const Device& d) {
+  Buffer<float> c(d, 1);
+  recursive.launch(Stream(d), 1, c);
+}
+
+TEST(LangKernel, LaunchingItselfWhileItIsTracedIsAnError) {
+  EXPECT_THAT(error_of<UserError>([] { launch_recursive(interpreter_in_use()); }),
+              HasSubstr("kernel 'recursive' launches itself while it is traced"));
+}
+
 TEST(LangKernel, LaunchInsideATraceHasItsOwn) {
   const Device d = interpreter();
   auto outer = kernel("outer", [](Out<float> o) {
@@ -286,7 +373,8 @@ TEST(LangKernel, FirstLaunchInACaptureIsAnErrorAndPreloadMakesItSafe) {
     Buffer<float> c = buffer_of(d, std::vector<float>(1, 0));
     auto k = add_constant(3.f);
     EXPECT_THAT(error_of<UserError>([&] { (void)Graph::capture(s, [&] { k.launch(s, 1, c); }); }),
-                HasSubstr("kernel 'add_constant' is not loaded for these arguments, and the stream is being captured: call preload()"));
+                HasSubstr("kernel 'add_constant' is not loaded for these arguments, and the stream is being captured: "
+                          "call preload()"));
     k.preload(d, c);
     const Graph g = Graph::capture(s, [&] { k.launch(s, 1, c); });
     EXPECT_EQ(g.kernels(), 1u);
@@ -330,7 +418,8 @@ TEST(LangKernel, TextShowsTheKernelAndItsLines) {
   const Trace t = k.trace(none);
   EXPECT_THAT(t.text(false), HasSubstr("store %0"));
   EXPECT_THAT(t.text(), HasSubstr("kernel_test.cpp\":" + std::to_string(__LINE__ - 3)));
-  EXPECT_THAT(error_of<UserError>([&] { (void)k.image(interpreter(), none); }), HasSubstr("the interpreter compiles nothing"));
+  EXPECT_THAT(error_of<UserError>([&] { (void)k.image(interpreter(), none); }),
+              HasSubstr("the interpreter compiles nothing"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What a cached launch costs above the device's own launch: no allocation, and a measured number of nanoseconds.
 //
-// The device here does nothing in launch(), so the whole time is Kiln's. The bound in the test is far above the measured
-// figure, which is printed: a shared machine must not make it fail.
+// The device here does nothing in launch(), so the whole time is Kiln's. The bound in the test is far above the
+// measured figure, which is printed: a shared machine must not make it fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,11 +52,15 @@ class IdleDevice final : public rt::DeviceImpl {
   Counters counters() const override { return {}; }
   void reset_counters() override {}
   void synchronize() override {}
-  std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image) override { return loaded = std::make_shared<IdleKernel>(image); }
+  std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image) override {
+    return loaded = std::make_shared<IdleKernel>(image);
+  }
   std::shared_ptr<rt::StreamImpl> create_stream() override;
   std::shared_ptr<rt::StreamImpl> foreign_stream(void*) override { return create_stream(); }
   std::shared_ptr<rt::EventImpl> create_event() override { return nullptr; }
-  DevicePtr allocate(std::size_t bytes, rt::StreamImpl*) override { return DevicePtr(std::aligned_alloc(256, (bytes + 255) / 256 * 256)); }
+  DevicePtr allocate(std::size_t bytes, rt::StreamImpl*) override {
+    return DevicePtr(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  }
   void free(DevicePtr p, rt::StreamImpl*) noexcept override { std::free(reinterpret_cast<void*>(p)); }
   void upload(DevicePtr, const void*, std::size_t) override {}
   void download(void*, DevicePtr, std::size_t) override {}

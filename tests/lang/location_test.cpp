@@ -9,6 +9,8 @@
 namespace kiln::test {
 namespace {
 
+// clang-format off: each expectation counts lines
+
 /// Lines of the instructions of `op`, from this file.
 std::multiset<int> lines_of(const Trace& t, ir::Op op) {
   std::multiset<int> lines;
@@ -58,6 +60,8 @@ TEST(LangLocation, KernelKnowsWhereItWasDefined) {
   auto k = kernel("defined", [](Out<float> o) { store(o, 1.f); });
   EXPECT_EQ(int(k.trace(device_ptr<float>(0)).function().loc.line), __LINE__ - 1);
 }
+
+// clang-format on
 
 }  // namespace
 }  // namespace kiln::test

@@ -80,7 +80,8 @@ TEST(LangOps, CompoundAssignment) {
 
 TEST(LangOps, ComparisonsAndLogic) {
   expect_output({1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1}, 3, [](Out<float> o, Int n) {
-    const Scalar x[] = {n < 4, n <= 2, n > 2, n >= 3, n == 4, n != 4, 0 <= n && n < 4, n < 1 || n > 2, !(n == 3), true && n == 3, 3 == n};
+    const Scalar x[] = {n<4, n <= 2, n> 2, n >= 3,    n == 4,         n != 4, 0 <= n && n < 4,
+                        n < 1 || n > 2,    !(n == 3), true && n == 3, 3 == n};
     int at = 0;
     for (const Scalar& v : x) store(o + at++, v.cast(f32));
   });
@@ -161,6 +162,18 @@ TEST(LangOps, HelpersForIntegers) {
   });
 }
 
+TEST(LangOps, IndexArithmeticNeverWraps) {
+  auto k = kernel("far", [](Out<float> o, Int n) {
+    Tile i = (program_id(0) + (1ll << 31)) * 4 + arange(4);  // around 2^33
+    store(o + (i - (1ll << 33)), 1.f, i < n);
+  });
+  on_each_device([&](const Device& d) {
+    Buffer<float> o = buffer_of(d, std::vector<float>(8, 0));
+    k.launch(Stream(d), 2, o, (1ll << 33) + 7);
+    EXPECT_EQ(o.to_vector(), (std::vector<float>{1, 1, 1, 1, 1, 1, 1, 0}));
+  });
+}
+
 TEST(LangOps, ProgramsKnowTheirPlace) {
   auto k = kernel("place", [](Out<float> o) {
     Scalar x = program_id(0), y = program_id(1), z = program_id(2);
@@ -193,10 +206,14 @@ TEST(LangOps, NanStaysInMinimumMaximumAndRelu) {
   });
 }
 
-// Every Float and Math row of the op table is a function of tiles and scalars; those that are not exact have a fast form.
+// Every Float and Math row of the op table is a function of tiles and scalars; those that are not exact have a fast
+// form.
 #define KILN_CALL_1(name) (void)name(t), (void)name(s);
-#define KILN_CALL_2(name) (void)name(t, 2), (void)name(2, t), (void)name(t, s), (void)name(s, t), (void)name(s, 2), (void)name(2, s);
-#define KILN_CALL_3(name) (void)name(t, 2, s), (void)name(s, t, 2), (void)name(2, s, t), (void)name(s, 1, 2), (void)name(1, s, 2), (void)name(1, 2, s);
+#define KILN_CALL_2(name) \
+  (void)name(t, 2), (void)name(2, t), (void)name(t, s), (void)name(s, t), (void)name(s, 2), (void)name(2, s);
+#define KILN_CALL_3(name)                                                                                  \
+  (void)name(t, 2, s), (void)name(s, t, 2), (void)name(2, s, t), (void)name(s, 1, 2), (void)name(1, s, 2), \
+      (void)name(1, 2, s);
 #define KILN_ROW_Float(name, arity) KILN_CALL_##arity(name)
 #define KILN_ROW_Math(name, arity) KILN_CALL_##arity(name) KILN_CALL_##arity(fast::name)
 #define KILN_ROW_Num(name, arity)
@@ -221,7 +238,8 @@ TEST(LangMath, PowOfIntegersPowers) {
     store(o + i, pow(load(x + i), load(y + i)));
   });
   on_each_device([&](const Device& d) {
-    Buffer<float> x = buffer_of(d, std::vector<float>{3, 3, 3}), y = buffer_of(d, std::vector<float>{0, -1, -2}), o(d, 3);
+    Buffer<float> x = buffer_of(d, std::vector<float>{3, 3, 3}), y = buffer_of(d, std::vector<float>{0, -1, -2}),
+                  o(d, 3);
     k.launch(Stream(d), 1, x, y, o);
     const std::vector<float> r = o.to_vector();
     EXPECT_FLOAT_EQ(r[0], 1);
