@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/build_tree.h"
@@ -77,6 +79,18 @@ class CompileFail : public testing::Test {
     return run(compiler_ + " -std=c++20 -fsyntax-only -Wall -I'" + source_->string() + "' -I'" + include.string() +
                "' -DCASE=" + std::to_string(number) + " '" + cases_file().string() + "'");
   }
+  /// As many compilers at a time as there are cores.
+  std::vector<Output> compile_all(const std::vector<Case>& cases) const {
+    std::vector<Output> outputs(cases.size());
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> workers;
+    for (unsigned w = 0; w < std::max(1u, std::thread::hardware_concurrency()); ++w)
+      workers.emplace_back([&] {
+        for (std::size_t i; (i = next++) < cases.size();) outputs[i] = compile(cases[i].number);
+      });
+    for (std::thread& w : workers) w.join();
+    return outputs;
+  }
   std::filesystem::path cases_file() const { return *source_ / "tests" / "compile_fail" / "cases.cpp"; }
 
   const std::string compiler_ = find_compiler();
@@ -91,8 +105,10 @@ TEST_F(CompileFail, ControlCompiles) {
 TEST_F(CompileFail, EveryCaseFailsWithItsText) {
   const std::vector<Case> cases = read_cases(cases_file());
   ASSERT_GT(cases.size(), 40u);
-  for (const Case& c : cases) {
-    const Output o = compile(c.number);
+  const std::vector<Output> outputs = compile_all(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    const Output& o = outputs[i];
     EXPECT_NE(o.status, 0) << "case " << c.number << " compiles";
     const bool found = std::any_of(c.expected.begin(), c.expected.end(),
                                    [&](const std::string& e) { return o.text.find(e) != std::string::npos; });
