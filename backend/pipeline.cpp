@@ -7,7 +7,8 @@
 
 namespace kiln {
 
-void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& options, CompileStats* stats, ir::Artefacts* artefacts) {
+void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& options, CompileStats* stats,
+                  ir::Artefacts* artefacts) {
   std::optional<ir::Artefacts> own;
   if (!artefacts) artefacts = &own.emplace(f, target, options);
   artefacts->publish("traced", f);
@@ -18,7 +19,7 @@ void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& o
 std::span<const ir::Pass> pipeline() {
   using enum ir::Pass;
   static constexpr ir::Pass passes[] = {
-      infer_facts,     // first, so that what facts decide is folded away like any other constant
+      infer_facts,  // first, so that what facts decide is folded away like any other constant
       canonicalise,
       choose_exec,     // stage canonical: who executes a program
       assign_layouts,  // stage laid: where every element lives

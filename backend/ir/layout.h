@@ -13,7 +13,7 @@
 //     register bit 1 -> (2,0)      lane bit 1 -> (1,0)
 //
 // Which element is in register 2 of lane 3? Register 2 is binary 10: bit 1 is set, giving (2,0). Lane 3 is binary 11:
-// both bits, (0,2) ^ (1,0) = (1,2). Together (2,0) ^ (1,2) = (3,2): row 3, column 2. All sixteen (lane l, register r = lr):
+// both bits, (0,2) ^ (1,0) = (1,2). Together (2,0) ^ (1,2) = (3,2): row 3, column 2. All sixteen, as lane and register:
 //
 //              column 0   1    2    3
 //       row 0        00  01 | 10  11        lanes 0 and 1 hold row 0 (registers 0, 1) and row 2 (registers 2, 3),
@@ -23,8 +23,9 @@
 //
 // Usual bases are single powers of two along one axis, and a layout is then just "which bit of the coordinate is which
 // bit of the place". XOR earns its keep where a basis has several ones. A swizzled shared-memory layout of an 8x8 tile
-// keeps offset bits 0..2 -> (0,1) (0,2) (0,4) and sends bits 3..5 -> (1,1) (2,2) (4,4): row i is stored with its columns
-// XORed by i, so a column, too, is spread over all banks. mma fragments and block-distributed tiles are the same thing.
+// keeps offset bits 0..2 -> (0,1) (0,2) (0,4) and sends bits 3..5 -> (1,1) (2,2) (4,4): row i is stored with its
+// columns XORed by i, so a column, too, is spread over all banks. mma fragments and block-distributed tiles are the
+// same thing.
 //
 // Replication. A basis may be zero, or the XOR of others: then several places hold one element. The bits that add
 // nothing to those before them (register first, then lane, warp, block, low bits first) are the *free bits*. The place
@@ -34,9 +35,9 @@
 // meaning. A register whose whole image (over all lanes, warps and blocks) is outside is dead: it is never allocated,
 // loaded, computed or stored. register_use() tells dead, partly outside and inside apart.
 //
-// Why place -> coordinate and not the other way. A place holds exactly one element, but an element may be in many places
-// or, for a padded register, in none that matters. Only this direction is a function for every layout of interest.
-// Where the other direction is needed, invert() picks the owner.
+// Why place -> coordinate and not the other way. A place holds exactly one element, but an element may be in many
+// places or, for a padded register, in none that matters. Only this direction is a function for every layout of
+// interest. Where the other direction is needed, invert() picks the owner.
 //
 // The algebra is typed by dimension names: a layout maps named input dimensions to named output dimensions. For a tile
 // the inputs are hardware dimensions and the outputs are axes 0..rank-1; an inverse has them exchanged; to move a tile
@@ -162,7 +163,7 @@ class LinearLayout {
   std::uint64_t pack(const Coord&) const;
   Coord unpack(std::uint64_t) const;
 
-  std::vector<In> in_;              // sorted by dim; hardware dimensions only with bits
+  std::vector<In> in_;  // sorted by dim; hardware dimensions only with bits
   std::vector<Dim> out_dims_;
   std::vector<std::int64_t> out_shape_;
 };

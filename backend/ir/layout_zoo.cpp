@@ -22,9 +22,10 @@ std::int64_t padded_elements(const std::vector<std::int64_t>& shape) {
   return n;
 }
 
-LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order, int warps,
-                     int blocks) {
-  KILN_CHECK(order.size() == shape.size(), fmt::format("blocked: order of {} axes for rank {}", order.size(), shape.size()));
+LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order,
+                     int warps, int blocks) {
+  KILN_CHECK(order.size() == shape.size(),
+             fmt::format("blocked: order of {} axes for rank {}", order.size(), shape.size()));
   LinearLayout layout(padded(shape));
   KILN_CHECK(shape.empty() ? vector == 1 : vector <= padded(shape[order[0]]),
              fmt::format("blocked: vector of {} in extents {}", vector, fmt::join(shape, "x")));
@@ -37,7 +38,8 @@ LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector
     }
   std::size_t next = 0;
   const auto take = [&](Hw h, std::int64_t size) {
-    KILN_CHECK(std::has_single_bit(std::uint64_t(size)), fmt::format("blocked: {} {}s is not a power of two", size, name(h)));
+    KILN_CHECK(std::has_single_bit(std::uint64_t(size)),
+               fmt::format("blocked: {} {}s is not a power of two", size, name(h)));
     for (; size > 1; size /= 2)
       layout.add_bit(h, next < walk.size() ? walk[next++] : LinearLayout::Coord(shape.size(), 0));
   };

@@ -14,18 +14,19 @@ std::vector<std::int64_t> padded(const std::vector<std::int64_t>& shape);
 /// Number of elements of the padded tile.
 std::int64_t padded_elements(const std::vector<std::int64_t>& shape);
 
-/// Register layout for coalesced memory access. The padded tile is walked axis order[0] first; bits of that walk are, from
-/// the lowest: `vector` (register), 5 lane, log2(warps) warp, log2(blocks) block, and register again for the rest:
+/// Register layout for coalesced memory access. The padded tile is walked axis order[0] first; bits of that walk are,
+/// from the lowest: `vector` (register), 5 lane, log2(warps) warp, log2(blocks) block, and register again for the rest:
 ///
 ///     element e  ->  register (e mod V) + V·(e / (V·T)),  thread (e / V) mod T        with T = 32 · warps · blocks
 ///
-/// so that thread t owns vectors t, t + T, t + 2T, …, and neighbouring threads touch neighbouring vectors. Registers are
-/// outermost so that the padding of an odd extent falls into whole registers, which are dropped. Thread bits that the
-/// tile has no elements for replicate.
-/// @pre order is a permutation of the axes; vector, warps, blocks are powers of two; vector divides padded(shape[order[0]])
+/// so that thread t owns vectors t, t + T, t + 2T, …, and neighbouring threads touch neighbouring vectors. Registers
+/// are outermost so that the padding of an odd extent falls into whole registers, which are dropped. Thread bits that
+/// the tile has no elements for replicate.
+/// @pre order is a permutation of the axes; vector, warps, blocks are powers of two; vector divides
+/// padded(shape[order[0]])
 /// @post surjective; injective over registers
-LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order, int warps,
-                     int blocks = 1);
+LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order,
+                     int warps, int blocks = 1);
 
 /// Axes from the last to the first: the order of a row-major tile.
 std::vector<int> row_major(int rank);

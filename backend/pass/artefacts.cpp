@@ -44,8 +44,8 @@ std::string path_safe(std::string name) {
 }
 
 std::string key8(const Function& f, const Target& t, const CompileOptions& o) {
-  const std::string key = fmt::format("{}{} {} {} {} {} {} {}", print(f, {.locations = false}), t.arch, t.ptx, o.num_warps, o.cluster,
-                                      o.max_registers, o.line_info, o.strict);
+  const std::string key = fmt::format("{}{} {} {} {} {} {} {}", print(f, {.locations = false}), t.arch, t.ptx,
+                                      o.num_warps, o.cluster, o.max_registers, o.line_info, o.strict);
   return fmt::format("{:08x}", std::uint32_t(rt::hash128(key).low));
 }
 
@@ -86,7 +86,8 @@ Artefacts::Artefacts(const Function& traced, const Target& target, const Compile
 }
 
 bool Artefacts::wanted(const std::string& name) const {
-  return dump_kernel_ && std::any_of(dump_.begin(), dump_.end(), [&](const std::string& d) { return d == "all" || d == name; });
+  return dump_kernel_ &&
+         std::any_of(dump_.begin(), dump_.end(), [&](const std::string& d) { return d == "all" || d == name; });
 }
 
 std::string Artefacts::file(const std::string& name, const std::string& extension) const {
@@ -111,7 +112,8 @@ std::optional<std::string> Artefacts::publish(const std::string& name, const std
   const auto contents = [&] { return replaced ? *replaced : text(); };
   if (name == stop_after_) {
     const std::string failure = write(path, contents());
-    throw UserError(fmt::format("{}: stopped after {} as KILN_STOP_AFTER asks; {}", kernel_, name, failure.empty() ? "see " + path : failure));
+    throw UserError(fmt::format("{}: stopped after {} as KILN_STOP_AFTER asks; {}", kernel_, name,
+                                failure.empty() ? "see " + path : failure));
   }
   if (wanted(name))
     if (const std::string failure = write(path, changed || replaced ? contents() : kUnchanged); !failure.empty())
@@ -121,10 +123,13 @@ std::optional<std::string> Artefacts::publish(const std::string& name, const std
 
 void Artefacts::publish(const std::string& name, Function& f, bool changed) {
   const std::string origin = override_ + "/" + file(name, "kir");
-  if (const auto replaced = publish(name, "kir", [&] { return print(f); }, changed)) f = parse(*replaced, origin);
+  if (const auto replaced = publish(
+          name, "kir", [&] { return print(f); }, changed))
+    f = parse(*replaced, origin);
 }
 
-std::string Artefacts::reproducer(const std::string& name, const std::string& extension, const std::string& text) const {
+std::string Artefacts::reproducer(const std::string& name, const std::string& extension,
+                                  const std::string& text) const {
   const std::string path = dir_ + "/" + file("before-" + name, extension);
   const std::string failure = write(path, text);
   return failure.empty() ? path : failure;

@@ -2,8 +2,8 @@
 //
 //     KILN_DUMP=all|name,…[@kernel]  writes  $KILN_DUMP_DIR/<kernel>-<key8>/<NN>-<name>.kir|.ll|.ptx
 //     KILN_STOP_AFTER=name           writes that file and stops with an error that names it
-//     KILN_OVERRIDE=folder           a file <NN>-<name>.<ext> in <folder>/<kernel>-<key8>, else in <folder> itself, replaces
-//                                    what the compiler made, if the kernel's name occurs in it
+//     KILN_OVERRIDE=folder           a file <NN>-<name>.<ext> in <folder>/<kernel>-<key8>, else in <folder> itself,
+//                                    replaces what the compiler made, if the kernel's name occurs in it
 //
 // Names are "traced", the passes, "llvm" and "ptx"; NN counts from 00 in the order of publication, so a listing of the
 // folder is the journey of the kernel. An unchanged artefact is a file of one line, "(unchanged)".
@@ -21,8 +21,8 @@ namespace kiln::ir {
 
 class Artefacts {
  public:
-  /// key8 is a hash of the traced text, the target and the options. Throws UserError that lists the names when KILN_DUMP
-  /// or KILN_STOP_AFTER name an artefact that does not exist.
+  /// key8 is a hash of the traced text, the target and the options. Throws UserError that lists the names when
+  /// KILN_DUMP or KILN_STOP_AFTER name an artefact that does not exist.
   Artefacts(const Function& traced, const Target& target, const CompileOptions& options);
 
   /// Registers the next artefact; `text` is only called where the environment asks for it. Gives the text that replaces
@@ -32,8 +32,8 @@ class Artefacts {
   /// As publish() for a function, replaced in place.
   void publish(const std::string& name, Function& f, bool changed = true);
 
-  /// Writes `text` as <NN>-before-<name>.<extension>, whatever the environment says, for a bug report. The path, or why it
-  /// could not be written.
+  /// Writes `text` as <NN>-before-<name>.<extension>, whatever the environment says, for a bug report. The path, or why
+  /// it could not be written.
   std::string reproducer(const std::string& name, const std::string& extension, const std::string& text) const;
 
   /// $KILN_DUMP_DIR/<kernel>-<key8>
@@ -45,8 +45,8 @@ class Artefacts {
   std::string file(const std::string& name, const std::string& extension) const;
 
   std::string kernel_, folder_, dir_, stop_after_, override_;
-  std::vector<std::string> dump_;   // names; "all"
-  bool dump_kernel_ = true;         // the @kernel filter lets this one through
+  std::vector<std::string> dump_;  // names; "all"
+  bool dump_kernel_ = true;        // the @kernel filter lets this one through
   int number_ = 0;
 };
 

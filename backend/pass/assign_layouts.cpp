@@ -1,20 +1,22 @@
-// assign-layouts: a register layout for every tile, chosen from the memory accesses, with no conversion between layouts.
+// assign-layouts: a register layout for every tile, chosen from the memory accesses, with no conversion between
+// layouts.
 //
 // 1. For each shape that memory is accessed in, one layout (layout_zoo.h, blocked): the axis along which most bytes are
-//    contiguous runs fastest, and each thread owns the widest vector that all contiguous accesses of that shape allow, at
-//    most 16 bytes and no more than spreads the tile over all threads. Misaligned accesses thus get one element a thread,
-//    neighbours side by side: scalar, but coalesced.
+//    contiguous runs fastest, and each thread owns the widest vector that all contiguous accesses of that shape allow,
+//    at most 16 bytes and no more than spreads the tile over all threads. Misaligned accesses thus get one element a
+//    thread, neighbours side by side: scalar, but coalesced.
 // 2. Tiles that control flow carries (region parameters, yields, results) have the layout of their shape.
-// 3. From each store and yield backwards, every value gets the layout in which it is needed; what expand_dims or broadcast repeats is
-//    needed in a layout without that axis (backend/ir/op/operand_layout.h). A pure value or load needed in a second layout
-//    is computed twice, side by side: a clone stands next to the original, so it reads the same memory.
+// 3. From each store and yield backwards, every value gets the layout in which it is needed; what expand_dims or
+//    broadcast repeats is needed in a layout without that axis (backend/ir/op/operand_layout.h). A pure value or load
+//    needed in a second layout is computed twice, side by side: a clone stands next to the original, so it reads the
+//    same memory.
 //
-//     kernel "copy" stage=canonical                       kernel "copy" stage=laid
-//     exec team=cta warps=4 …                             exec team=cta warps=4 …
-//                                                         layout #0 = [register=(1)(2) lane=(4)(8)(16)(32)(64) warp=(128)(256)] -> 512
-//       %4 = arange start=0 end=512 : tile<512xindex>  ->   %4 = arange start=0 end=512 : tile<512xindex, #0>
-//       …                                                   …
-//       %9 = load %6, %8 : tile<512xf32>                    %9 = load %6, %8 : tile<512xf32, #0>
+//     kernel "copy" stage=canonical                    kernel "copy" stage=laid
+//     exec team=cta warps=4 …                          exec team=cta warps=4 …
+//                                                      layout #0 = [register=(1)(2) lane=(4)…(64) warp=(128)(256)] -> 512
+//       %4 = arange … : tile<512xindex>          ->      %4 = arange … : tile<512xindex, #0>
+//       …                                                …
+//       %12 = load %11, %8 : tile<512xf32>               %12 = load %11, %8 : tile<512xf32, #0>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +52,8 @@ class Layouts {
   /// Results and region parameters of control flow.
   void carried(InstId i) {
     std::vector<Value> values = f_.inst(i).results;
-    for (RegionId r : f_.inst(i).regions) values.insert(values.end(), f_.region(r).params.begin(), f_.region(r).params.end());
+    for (RegionId r : f_.inst(i).regions)
+      values.insert(values.end(), f_.region(r).params.begin(), f_.region(r).params.end());
     for (Value v : values)
       if (f_.type(v).tile) set_layout(v, for_shape(f_.type(v).shape));
   }
@@ -104,7 +107,7 @@ class Layouts {
     f_.set_type(v, type);
   }
 
-  // --- the choice for one shape ---------------------------------------------------------------------------------------
+  // --- the choice for one shape --------------------------------------------------------------------------------------
   LayoutId for_shape(const Shape& shape) {
     const auto [at, is_new] = chosen_.emplace(shape, kNoLayout);
     if (is_new) at->second = f_.intern(choose(shape));
@@ -120,19 +123,19 @@ class Layouts {
     return blocked(shape, vector, order, f_.exec->warps, f_.exec->cluster);
   }
 
-  std::int64_t contiguity(const Access& a, int axis) const {
-    return facts_[a.ptr].axes[std::size_t(axis)].contiguity;
-  }
+  std::int64_t contiguity(const Access& a, int axis) const { return facts_[a.ptr].axes[std::size_t(axis)].contiguity; }
 
   /// Axes by bytes accessed contiguously along them, the last axis first where equal.
   std::vector<int> axis_order(const Shape& shape) const {
     std::vector<int> votes(shape.size(), 0), order = row_major(int(shape.size()));
     for (const Access& a : accesses_) {
       if (a.shape != shape) continue;
-      const auto best = std::max_element(order.begin(), order.end(), [&](int x, int y) { return contiguity(a, x) < contiguity(a, y); });
+      const auto best = std::max_element(order.begin(), order.end(),
+                                         [&](int x, int y) { return contiguity(a, x) < contiguity(a, y); });
       if (best != order.end() && contiguity(a, *best) > 1) votes[std::size_t(*best)] += a.element_bytes;
     }
-    std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return votes[std::size_t(x)] > votes[std::size_t(y)]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int x, int y) { return votes[std::size_t(x)] > votes[std::size_t(y)]; });
     return order;
   }
 

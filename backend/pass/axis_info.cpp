@@ -1,5 +1,5 @@
-// Transfer functions of the axis analysis: for each op, what its result inherits. Sizes are powers of two throughout, so
-// min() is gcd().
+// Transfer functions of the axis analysis: for each op, what its result inherits. Sizes are powers of two throughout,
+// so min() is gcd().
 #include "backend/pass/axis_info.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::int64_t divisor_of(std::int64_t x) {
 
 std::int64_t multiply_divisors(std::int64_t a, std::int64_t b) { return a >= kMaxDivisor / b ? kMaxDivisor : a * b; }
 
-// --- intervals --------------------------------------------------------------------------------------------------------
+// --- intervals -------------------------------------------------------------------------------------------------------
 Interval add(Interval a, Interval b) {
   Interval r;
   if (__builtin_add_overflow(a.lo, b.lo, &r.lo) || __builtin_add_overflow(a.hi, b.hi, &r.hi)) return {};
@@ -57,9 +57,11 @@ Interval compare(Op op, Interval a, Interval b) {
   }
 }
 
-bool is_comparison(Op op) { return op == Op::Lt || op == Op::Le || op == Op::Gt || op == Op::Ge || op == Op::Eq || op == Op::Ne; }
+bool is_comparison(Op op) {
+  return op == Op::Lt || op == Op::Le || op == Op::Gt || op == Op::Ge || op == Op::Eq || op == Op::Ne;
+}
 
-// --- the analysis -----------------------------------------------------------------------------------------------------
+// --- the analysis ----------------------------------------------------------------------------------------------------
 class Transfer {
  public:
   Transfer(const Function& f, std::vector<AxisInfo>& info) : f_(f), info_(info) {}
@@ -87,7 +89,9 @@ class Transfer {
   const AxisInfo& in(std::size_t k) const { return info_[inst_->operands[k].id]; }
   const Type& type(std::size_t k) const { return f_.type(inst_->operands[k]); }
   std::size_t rank() const { return info_[result_.id].axes.size(); }
-  bool has_range(std::size_t k) const { return !type(k).ptr && !is_float(type(k).dtype) && type(k).dtype != DType::u64; }
+  bool has_range(std::size_t k) const {
+    return !type(k).ptr && !is_float(type(k).dtype) && type(k).dtype != DType::u64;
+  }
 
   /// What divides the elements of operand k at positions that are multiples of `step`.
   std::int64_t divisor_at(std::size_t k, std::size_t axis, std::int64_t step) const {
@@ -318,10 +322,12 @@ class Transfer {
 
   AxisInfo conjunction() const {
     const Interval mask = in(1).range;
-    if (has_range(1) && mask.single() && mask.lo >= 0 && mask.lo < kMaxDivisor && std::has_single_bit(std::uint64_t(mask.lo + 1)))
+    if (has_range(1) && mask.single() && mask.lo >= 0 && mask.lo < kMaxDivisor &&
+        std::has_single_bit(std::uint64_t(mask.lo + 1)))
       return kept_low_bits(mask.lo + 1);
     AxisInfo r = elementwise();
-    for (std::size_t a = 0; a < rank(); ++a) r.axes[a].divisibility = std::max(divisor_of_all(0, a), divisor_of_all(1, a));
+    for (std::size_t a = 0; a < rank(); ++a)
+      r.axes[a].divisibility = std::max(divisor_of_all(0, a), divisor_of_all(1, a));
     return r;
   }
 
@@ -339,7 +345,8 @@ class Transfer {
   /// or, xor, min, max: what divides both operands divides the result.
   AxisInfo either() const {
     AxisInfo r = elementwise();
-    for (std::size_t a = 0; a < rank(); ++a) r.axes[a].divisibility = std::min(divisor_of_all(0, a), divisor_of_all(1, a));
+    for (std::size_t a = 0; a < rank(); ++a)
+      r.axes[a].divisibility = std::min(divisor_of_all(0, a), divisor_of_all(1, a));
     const Interval x = in(0).range, y = in(1).range;
     if (!has_range(0)) return r;
     if (inst_->op == Op::Min) r.range = {std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
@@ -365,7 +372,8 @@ class Transfer {
       if (!(k == 0 ? op == Op::Lt || op == Op::Ge : op == Op::Gt || op == Op::Le)) continue;
       for (std::size_t a = 0; a < rank(); ++a) {
         const Axis &run = in(k).axes[a], &bound = in(1 - k).axes[a];
-        const std::int64_t size = std::min({run.contiguity, run.divisibility, bound.constancy, divisor_of_all(1 - k, a)});
+        const std::int64_t size =
+            std::min({run.contiguity, run.divisibility, bound.constancy, divisor_of_all(1 - k, a)});
         r.axes[a].constancy = std::max(r.axes[a].constancy, size);
       }
     }
@@ -401,7 +409,8 @@ Interval Interval::all(DType d) {
 
 AxisAnalysis::AxisAnalysis(const Function& f) : info_(f.value_count()) {
   Transfer transfer(f, info_);
-  for (std::uint32_t id = 0; id < f.value_count(); ++id) info_[id] = transfer.unknown(Value{id});  // region parameters stay so
+  for (std::uint32_t id = 0; id < f.value_count(); ++id)
+    info_[id] = transfer.unknown(Value{id});  // region parameters stay so
   walk(f, [&](InstId i) { transfer.visit(f.inst(i)); });
 }
 

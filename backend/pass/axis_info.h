@@ -1,19 +1,19 @@
 // AxisInfo: what is known, without running, of the integers and addresses a kernel computes.
 //
-// For every integer, index, i1 or pointer value v, and for every axis of a tile (a scalar counts as one axis of extent 1):
+// For every integer, index, i1 or pointer value, and every axis of a tile (a scalar counts as one axis of extent 1):
 //
-//   contiguity    the largest power of two c such that in each aligned group of c positions along the axis, elements grow by
-//                 one (an address: by one element). Aligned: starting at a position that is a multiple of c.
+//   contiguity    the largest power of two c such that in each aligned group of c positions along the axis, elements
+//                 grow by one (an address: by one element). Aligned: starting at a position that is a multiple of c.
 //   divisibility  a power of two that divides the first element of each such group (an address: bytes)
 //   constancy     the largest power of two k such that each aligned group of k positions holds equal elements
 //
 // and, over all elements, the range [lo, hi]. Example: i = splat(p) + arange(0, 1024) with p = program_id(0) * 1024:
-// contiguity 1024, divisibility 1024, constancy 1, range [0, 2^41). With n divisible by 16, `i < splat(n)` has constancy 16:
-// a vector of 4, 8 or 16 elements is masked as a whole.
+// contiguity 1024, divisibility 1024, constancy 1, range [0, 2^41). With n divisible by 16, `i < splat(n)` has
+// constancy 16: a vector of 4, 8 or 16 elements is masked as a whole.
 //
-// Positions beyond a tile's extent (padding) have no meaning and do not shorten a group. index and 64-bit integers wrap at
-// 2^64, like addresses; narrower ones wrap at their own width, and a group then stays whole only if it cannot straddle the
-// wrap: its first element is divisible by its size, or the range shows that nothing wraps.
+// Positions beyond a tile's extent (padding) have no meaning and do not shorten a group. index and 64-bit integers wrap
+// at 2^64, like addresses; narrower ones wrap at their own width, and a group then stays whole only if it cannot
+// straddle the wrap: its first element is divisible by its size, or the range shows that nothing wraps.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -43,11 +43,11 @@ struct AxisInfo {
     bool operator==(const Axis&) const = default;
   };
   std::vector<Axis> axes;
-  Interval range;                    ///< not of pointers and floats
+  Interval range;  ///< not of pointers and floats
 };
 
-/// The facts of every value of a function, computed on construction in one walk. Values of other types (floats) have the
-/// constancy of their operands.
+/// The facts of every value of a function, computed on construction in one walk. Values of other types (floats) have
+/// the constancy of their operands.
 class AxisAnalysis {
  public:
   explicit AxisAnalysis(const Function& f);

@@ -1,8 +1,8 @@
 // canonicalise: one form for equal computations, and nothing that is not needed.
 //
 // In one walk in program order, each instruction
-//   1. folds to a constant or an operand where its result is known (backend/ir/fold.h) or an identity holds for every bit
-//      pattern (NaN payloads aside): -(-x), relu(relu(x)), min(x, x), x - x for integers, f16 -> f32 -> f16, …
+//   1. folds to a constant or an operand where its result is known (backend/ir/fold.h) or an identity holds for every
+//      bit pattern (NaN payloads aside): -(-x), relu(relu(x)), min(x, x), x - x for integers, f16 -> f32 -> f16, …
 //   2. moves to scalars when all its operands are splats: splat(a) + splat(b) becomes splat(a + b), computed once
 //   3. loses a mask that is true everywhere; a load or store whose mask is false everywhere goes
 //   4. is replaced by an equal pure instruction before it
@@ -103,7 +103,8 @@ class Canonicaliser {
   Key key(InstId i) const {
     const Inst& inst = f_.inst(i);
     const Type& t = f_.type(inst.results[0]);
-    Key k{std::uint64_t(inst.op), std::uint64_t(t.dtype), std::uint64_t(t.ptr) | std::uint64_t(t.tile) << 1, t.shape.size()};
+    Key k{std::uint64_t(inst.op), std::uint64_t(t.dtype), std::uint64_t(t.ptr) | std::uint64_t(t.tile) << 1,
+          t.shape.size()};
     k.insert(k.end(), t.shape.begin(), t.shape.end());
     std::vector<std::uint64_t> operands;
     for (Value v : inst.operands) operands.push_back(v.id);
@@ -129,8 +130,11 @@ class Canonicaliser {
     return on_scalars(i, known);
   }
 
-  Value insert(InstId before, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated, Known& known) {
-    return merge(insert_op(f_, before, op, std::move(operands), std::move(attrs), std::move(stated), f_.inst(before).loc), known);
+  Value insert(InstId before, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated,
+               Known& known) {
+    return merge(
+        insert_op(f_, before, op, std::move(operands), std::move(attrs), std::move(stated), f_.inst(before).loc),
+        known);
   }
 
   Value constant(InstId before, const Literal& l, const Type& type, Known& known) {
@@ -182,7 +186,8 @@ class Canonicaliser {
         return from == type && embeds(from.dtype, f_.type(inst.operands[0]).dtype) ? x->operands[0] : Value{};
       }
       case Op::Select:
-        if (const Inst* c = inner(Op::Not)) return insert(i, Op::Select, {c->operands[0], inst.operands[2], inst.operands[1]}, {}, {}, known);
+        if (const Inst* c = inner(Op::Not))
+          return insert(i, Op::Select, {c->operands[0], inst.operands[2], inst.operands[1]}, {}, {}, known);
         return {};
       default: return {};
     }
@@ -193,7 +198,8 @@ class Canonicaliser {
     const Inst& inst = f_.inst(i);
     const Type type = f_.type(inst.results[0]);
     const bool reshapes = inst.op == Op::ExpandDims || inst.op == Op::Broadcast;
-    const bool alike = info(inst.op).elementwise || inst.op == Op::Cast || inst.op == Op::Bitcast || inst.op == Op::Select || inst.op == Op::PtrAdd;
+    const bool alike = info(inst.op).elementwise || inst.op == Op::Cast || inst.op == Op::Bitcast ||
+                       inst.op == Op::Select || inst.op == Op::PtrAdd;
     if (!type.tile || !(alike || reshapes)) return {};
     std::vector<Value> scalars;
     for (std::size_t k = 0; k < inst.operands.size(); ++k) {
@@ -227,7 +233,8 @@ class Canonicaliser {
     if (op == Op::Load) {
       const Value v = f_.inst(i).results[0];
       const Type type = f_.type(v);
-      const Value other = operands.size() > 2 ? operands[2] : insert_constant(f_, i, Literal{type.dtype, 0}, type, f_.inst(i).loc);
+      const Value other =
+          operands.size() > 2 ? operands[2] : insert_constant(f_, i, Literal{type.dtype, 0}, type, f_.inst(i).loc);
       f_.replace_all_uses(v, other);
     }
     f_.remove(i);

@@ -4,9 +4,9 @@
 //                                       ->     exec team=cta warps=8 programs_per_cta=1 cluster=1 …
 //     (tiles of 1024 f32, 2 loads, 1 store)
 //
-// A program is run by one block. Threads are chosen so that each owns the rule's number of 16-byte vectors of the largest
-// tile that memory sees: 1024 f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread keep many blocks in
-// flight; more amortise index arithmetic and loads that several vectors share.
+// A program is run by one block. Threads are chosen so that each owns the rule's number of 16-byte vectors of the
+// largest tile that memory sees: 1024 f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread keep many
+// blocks in flight; more amortise index arithmetic and loads that several vectors share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,15 +22,15 @@ namespace kiln::ir {
 namespace {
 
 constexpr int kThreadsPerWarp = 32, kMaxThreads = 1024, kRegistersPerSm = 65536;
-constexpr int kUsualWarps = 8;           ///< blocks of 512 and 1024 threads lose 1…2 % (gelu 4013, 3958, 3951 GB/s)
-constexpr int kUsualVectors = 8;         ///< a thread with more gives work away to more warps instead
+constexpr int kUsualWarps = 8;    ///< blocks of 512 and 1024 threads lose 1…2 % (gelu 4013, 3958, 3951 GB/s)
+constexpr int kUsualVectors = 8;  ///< a thread with more gives work away to more warps instead
 constexpr std::int64_t kMaxRegistersPerTile = 128;  ///< of a thread's 255: one tile must leave room for its operands
 
 /// What the memory side of a kernel looks like.
 struct Streams {
-  std::int64_t elements = 0;    ///< of the largest accessed tile, padded
-  int widest = 1, loads = 0;    ///< element bytes and number of loads of tiles that large
-  bool shared = false;          ///< there are smaller tiles, whose elements several vectors use
+  std::int64_t elements = 0;  ///< of the largest accessed tile, padded
+  int widest = 1, loads = 0;  ///< element bytes and number of loads of tiles that large
+  bool shared = false;        ///< there are smaller tiles, whose elements several vectors use
 };
 
 /// The first row that fits decides. GB/s on one H200, 16 bytes a vector.
@@ -38,8 +38,8 @@ struct Rule {
   int min_loads;
   bool shared;
   int max_bytes;
-  int vectors;                  ///< a thread
-  CacheHint load, store;        ///< both or neither: a hint on the loads alone costs 3…10 %
+  int vectors;            ///< a thread
+  CacheHint load, store;  ///< both or neither: a hint on the loads alone costs 3…10 %
 };
 constexpr int kAny = std::numeric_limits<int>::max();
 constexpr Rule kRules[] = {
@@ -75,22 +75,26 @@ const Rule& rule_for(const Streams& s) {
 
 int warps_for(const Streams& s, int vectors_per_thread) {
   const std::int64_t vectors = std::max<std::int64_t>(s.elements * s.widest / 16, 1);
-  std::int64_t threads = std::clamp<std::int64_t>(std::int64_t(std::bit_ceil(std::uint64_t(vectors / vectors_per_thread))), kThreadsPerWarp,
-                                                  kUsualWarps * kThreadsPerWarp);
+  std::int64_t threads =
+      std::clamp<std::int64_t>(std::int64_t(std::bit_ceil(std::uint64_t(vectors / vectors_per_thread))),
+                               kThreadsPerWarp, kUsualWarps * kThreadsPerWarp);
   while (threads < kMaxThreads && vectors / threads > kUsualVectors) threads *= 2;
   return int(threads) / kThreadsPerWarp;
 }
 
 void check_warps(const Function& f, int warps) {
   if (warps * kThreadsPerWarp > kMaxThreads)
-    throw UserError(f.loc, fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps, warps * kThreadsPerWarp, kMaxThreads));
+    throw UserError(f.loc, fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps,
+                                       warps * kThreadsPerWarp, kMaxThreads));
   if (warps < 1 || !std::has_single_bit(unsigned(warps)))
     throw UserError(f.loc, fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
 }
 
 /// A team of several blocks would need tiles and statistics spread over them.
 void check_cluster(const Function& f, int cluster) {
-  if (cluster != 0 && cluster != 1) throw UserError(f.loc, fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1", f.name, cluster));
+  if (cluster != 0 && cluster != 1)
+    throw UserError(f.loc,
+                    fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1", f.name, cluster));
 }
 
 void check_registers(const Function& f, const Exec& e) {
@@ -98,8 +102,8 @@ void check_registers(const Function& f, const Exec& e) {
   if (e.max_registers != 0 && (e.max_registers < 16 || e.max_registers > 255))
     throw UserError(f.loc, fmt::format("{}: max_registers is {}, must be 16 to 255", f.name, e.max_registers));
   if (e.max_registers * threads > kRegistersPerSm)
-    throw UserError(f.loc, fmt::format("{}: {} registers on {} threads are {}, a multiprocessor has {}", f.name, e.max_registers, threads,
-                                       e.max_registers * threads, kRegistersPerSm));
+    throw UserError(f.loc, fmt::format("{}: {} registers on {} threads are {}, a multiprocessor has {}", f.name,
+                                       e.max_registers, threads, e.max_registers * threads, kRegistersPerSm));
 }
 
 /// The largest tile must fit the threads' registers.
@@ -111,8 +115,11 @@ void check_tiles(const Function& f, const Exec& e) {
       if (!t.tile || t.ptr || t.dtype == DType::index || t.dtype == DType::i1) continue;
       const std::int64_t registers = padded_elements(t.shape) / threads * std::max(bytes(t.dtype) / 4, 1);
       if (registers > kMaxRegistersPerTile)
-        throw UserError(f.inst(i).loc, fmt::format("{}: {} needs {} registers a thread on {} threads, at most {} are allowed: make the tile "
-                                                   "smaller or num_warps larger", f.name, t.str(), registers, threads, kMaxRegistersPerTile));
+        throw UserError(
+            f.inst(i).loc,
+            fmt::format("{}: {} needs {} registers a thread on {} threads, at most {} are allowed: make the tile "
+                        "smaller or num_warps larger",
+                        f.name, t.str(), registers, threads, kMaxRegistersPerTile));
     }
   });
 }

@@ -24,7 +24,7 @@ Literal random_literal(DType d, std::mt19937& rng) {
 }
 
 struct Memory {
-  std::vector<std::vector<std::byte>> buffers;   ///< one per pointer parameter
+  std::vector<std::vector<std::byte>> buffers;  ///< one per pointer parameter
   std::vector<std::size_t> parameter;
 };
 

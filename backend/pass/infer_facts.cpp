@@ -1,9 +1,9 @@
 // infer-facts: what the facts of parameters and the ranges of values decide becomes a constant.
 //
 // Facts come with the specialisation (an index parameter known to be 1) and from the kernel itself (arange, program_id,
-// constants); AxisAnalysis (axis_info.h) carries them to every value. A value that can only be one number is replaced by
-// that number: here `one` is 1, and the mask 0 <= arange(0, 128) < 256 is true. Canonicalise then removes the mask and the
-// multiplication.
+// constants); AxisAnalysis (axis_info.h) carries them to every value. A value that can only be one number is replaced
+// by that number: here `one` is 1, and the mask 0 <= arange(0, 128) < 256 is true. Canonicalise then removes the mask
+// and the multiplication.
 //
 //     param : ptr<f32> access=write                      param : ptr<f32> access=write
 //     param : index access=read one                      param : index access=read one

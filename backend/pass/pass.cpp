@@ -32,12 +32,14 @@ std::optional<Pass> pass_named(std::string_view flag) {
   return std::nullopt;
 }
 
-PassRunner::PassRunner(const Target& target, const CompileOptions& options, CompileStats* stats, Artefacts& artefacts, int verify)
+PassRunner::PassRunner(const Target& target, const CompileOptions& options, CompileStats* stats, Artefacts& artefacts,
+                       int verify)
     : context_{target, options}, stats_(stats), artefacts_(artefacts), verify_(verify) {}
 
 void PassRunner::run(const PassInfo& pass, Function& f) {
   if (f.stage < pass.from || f.stage > pass.to)
-    throw UserError(fmt::format("{}: takes stages {} to {}, {} is at {}", pass.flag, name(pass.from), name(pass.to), f.name, name(f.stage)));
+    throw UserError(fmt::format("{}: takes stages {} to {}, {} is at {}", pass.flag, name(pass.from), name(pass.to),
+                                f.name, name(f.stage)));
   const Function before = f;
   bool changed = false;
   try {

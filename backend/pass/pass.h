@@ -1,7 +1,7 @@
 // Pass: one named transformation of a function. PassRunner: what happens around every pass, which no pass knows about.
 //
-// Around a pass the runner: checks the stage, times it, verifies the result (KILN_VERIFY: 1 invariants of the stage, 2 also
-// that "changed" is truthful, 3 also that the interpreter gives the same memory), writes and replaces artefacts
+// Around a pass the runner: checks the stage, times it, verifies the result (KILN_VERIFY: 1 invariants of the stage, 2
+// also that "changed" is truthful, 3 also that the interpreter gives the same memory), writes and replaces artefacts
 // (artefacts.h), and turns any fault into an InternalError that names the pass and a file with the IR before it.
 #pragma once
 #include <optional>
@@ -46,7 +46,8 @@ inline const char* name(Pass p) { return info(p).flag; }
 class PassRunner {
  public:
   /// `stats` may be null. `verify`: as KILN_VERIFY.
-  PassRunner(const Target& target, const CompileOptions& options, CompileStats* stats, Artefacts& artefacts, int verify);
+  PassRunner(const Target& target, const CompileOptions& options, CompileStats* stats, Artefacts& artefacts,
+             int verify);
   /// Runs one pass. Throws the pass's own UserError, InternalError for faults, and as Artefacts::publish.
   /// @post f.stage >= pass.to
   void run(const PassInfo& pass, Function& f);

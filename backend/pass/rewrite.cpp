@@ -6,8 +6,8 @@
 
 namespace kiln::ir {
 
-InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated,
-                 SourceLoc loc) {
+InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs,
+                 std::vector<Type> stated, SourceLoc loc) {
   Types types = infer({f, op, operands, attrs, stated, loc});
   const InstId i = f.create(op, std::move(operands), std::move(types), std::move(attrs), loc);
   f.insert_before(position, i);
@@ -22,7 +22,8 @@ Value insert_constant(Function& f, InstId position, const Literal& l, const Type
 bool removable(Op op) {
   const OpInfo& o = info(op);
   if (o.pure) return true;
-  return !o.effects.empty() && std::all_of(o.effects.begin(), o.effects.end(), [](const Effect& e) { return e.kind == EffectKind::Read; });
+  return !o.effects.empty() &&
+         std::all_of(o.effects.begin(), o.effects.end(), [](const Effect& e) { return e.kind == EffectKind::Read; });
 }
 
 }  // namespace kiln::ir

@@ -7,8 +7,8 @@
 namespace kiln::ir {
 
 /// Makes an op with inferred result types and puts it before `position`. `stated`: as in infer.h.
-InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated,
-                 SourceLoc loc);
+InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operands, std::vector<Attr> attrs,
+                 std::vector<Type> stated, SourceLoc loc);
 /// A constant, splat if `type` is a tile, before `position`.
 Value insert_constant(Function& f, InstId position, const Literal& l, const Type& type, SourceLoc loc);
 

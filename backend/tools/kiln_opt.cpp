@@ -89,7 +89,8 @@ int run(const Arguments& a) {
 
 std::string pass_table() {
   std::string text = "passes:\n";
-  for (const ir::PassInfo& p : ir::all_passes()) text += fmt::format("  {:<16} {} -> {}: {}\n", p.flag, name(p.from), name(p.to), p.doc);
+  for (const ir::PassInfo& p : ir::all_passes())
+    text += fmt::format("  {:<16} {} -> {}: {}\n", p.flag, name(p.from), name(p.to), p.doc);
   return text;
 }
 

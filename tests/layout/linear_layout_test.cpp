@@ -112,8 +112,7 @@ TEST(LinearLayout, WorkedExampleOfTheHeader) {
 
 TEST(LinearLayout, PrintsBasesByDimension) {
   EXPECT_EQ(worked_example().str(), "[register=(0,1)(2,0) lane=(0,2)(1,0)] -> 4x4");
-  EXPECT_EQ(worked_example().invert().str(),
-            "[axis0=(0,2)(2,0) axis1=(1,0)(0,1)] -> register:4 lane:4");
+  EXPECT_EQ(worked_example().invert().str(), "[axis0=(0,2)(2,0) axis1=(1,0)(0,1)] -> register:4 lane:4");
 }
 
 TEST(LinearLayout, ApplyIsLinear) {
@@ -356,7 +355,9 @@ TEST(LinearLayout, RegisterUseAgreesWithAllPlaces) {
         ++all;
         inside += c[0] < extents[0] && c[1] < extents[1];
       }
-      const RegisterUse expected = inside == 0 ? RegisterUse::Dead : inside == all ? RegisterUse::Full : RegisterUse::Partial;
+      const RegisterUse expected = inside == 0     ? RegisterUse::Dead
+                                   : inside == all ? RegisterUse::Full
+                                                   : RegisterUse::Partial;
       EXPECT_EQ(register_use(l, reg, extents), expected) << l.str() << " register " << reg;
       ++seen[int(expected)];
     }
@@ -389,7 +390,8 @@ TEST(LinearLayout, SameThreadRegistersAgreeWithAllPlaces) {
 }
 
 TEST(LinearLayout, SameThreadRegistersRefusesElementsOfOtherThreads) {
-  const LinearLayout lanes = LinearLayout::identity(Hw::Lane, 4, 0, 1), regs = LinearLayout::identity(Hw::Register, 4, 0, 1);
+  const LinearLayout lanes = LinearLayout::identity(Hw::Lane, 4, 0, 1),
+                     regs = LinearLayout::identity(Hw::Register, 4, 0, 1);
   EXPECT_FALSE(same_thread_registers(lanes, regs).has_value());
   EXPECT_FALSE(same_thread_registers(regs, lanes).has_value());
 }

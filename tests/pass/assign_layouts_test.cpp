@@ -11,7 +11,9 @@ std::string copy(const std::string& dtype, int align_a, int align_c, int align_n
     return "param : " + type + " access=" + access + (align > 1 ? " align=" + std::to_string(align) : "") + "\n";
   };
   const std::string t = "tile<512x";
-  return kernel(param("ptr<const " + dtype + ">", "read", align_a) + param("ptr<" + dtype + ">", "write", align_c) + param("index", "read", align_n), R"(
+  return kernel(param("ptr<const " + dtype + ">", "read", align_a) + param("ptr<" + dtype + ">", "write", align_c) +
+                    param("index", "read", align_n),
+                R"(
   %0 = program_id axis=0 : index
   %1 = constant value=index(512) : index
   %2 = mul %0, %1 : index
@@ -21,8 +23,10 @@ std::string copy(const std::string& dtype, int align_a, int align_c, int align_n
   %6 = param index=2 : index
   %7 = splat %6 : tile<512xindex>
   %8 = lt %5, %7 : tile<512xi1>
-  %9 = param index=0 : ptr<const )" + dtype + ">\n  %10 = splat %9 : " + t + "ptr<const " + dtype + ">>\n  %11 = ptr_add %10, %5 : " + t + "ptr<const " + dtype +
-                    ">>\n  %12 = load %11, %8 : " + t + dtype + ">\n  %13 = param index=1 : ptr<" + dtype + ">\n  %14 = splat %13 : " + t + "ptr<" + dtype +
+  %9 = param index=0 : ptr<const )" +
+                    dtype + ">\n  %10 = splat %9 : " + t + "ptr<const " + dtype + ">>\n  %11 = ptr_add %10, %5 : " + t +
+                    "ptr<const " + dtype + ">>\n  %12 = load %11, %8 : " + t + dtype +
+                    ">\n  %13 = param index=1 : ptr<" + dtype + ">\n  %14 = splat %13 : " + t + "ptr<" + dtype +
                     ">>\n  %15 = ptr_add %14, %5 : " + t + "ptr<" + dtype + ">>\n  store %15, %12, %8\n" + checks);
 }
 
@@ -33,12 +37,15 @@ TEST(AssignLayouts, HeadOfThePassFile) {
 // CHECK-NOT: layout
 // CHECK: arange start=0 end=512 : tile<512xindex, #0>
 // CHECK: load {{.*}} : tile<512xf32, #0>
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, VectorsAre16BytesOfTheElementType) {
-  EXPECT_PASS(copy("bf16", 16, 16, 16, "// CHECK: layout #0 = [register=(1)(2)(4) lane=(8)"), choose_exec, assign_layouts);
-  EXPECT_PASS(copy("i8", 16, 16, 16, "// CHECK: layout #0 = [register=(1)(2)(4)(8) lane=(16)"), choose_exec, assign_layouts);
+  EXPECT_PASS(copy("bf16", 16, 16, 16, "// CHECK: layout #0 = [register=(1)(2)(4) lane=(8)"), choose_exec,
+              assign_layouts);
+  EXPECT_PASS(copy("i8", 16, 16, 16, "// CHECK: layout #0 = [register=(1)(2)(4)(8) lane=(16)"), choose_exec,
+              assign_layouts);
   EXPECT_PASS(copy("f64", 16, 16, 16, "// CHECK: layout #0 = [register=(1) lane=(2)"), choose_exec, assign_layouts);
 }
 
@@ -47,8 +54,10 @@ TEST(AssignLayouts, AMaskOfAnyBoundDoesNotNarrowVectors) {
 }
 
 TEST(AssignLayouts, MisalignedAccessesAreScalarAndCoalesced) {
-  EXPECT_PASS(copy("f32", 4, 16, 16, "// CHECK: layout #0 = [register=(128)(256) lane=(1)(2)(4)(8)(16) warp=(32)(64)"), choose_exec, assign_layouts);
-  EXPECT_PASS(copy("f32", 16, 4, 16, "// CHECK: layout #0 = [register=(128)(256) lane=(1)"), choose_exec, assign_layouts);
+  EXPECT_PASS(copy("f32", 4, 16, 16, "// CHECK: layout #0 = [register=(128)(256) lane=(1)(2)(4)(8)(16) warp=(32)(64)"),
+              choose_exec, assign_layouts);
+  EXPECT_PASS(copy("f32", 16, 4, 16, "// CHECK: layout #0 = [register=(128)(256) lane=(1)"), choose_exec,
+              assign_layouts);
   EXPECT_PASS(copy("f32", 8, 16, 16, "// CHECK: layout #0 = [register=(1)(256) lane=(2)"), choose_exec, assign_layouts);
 }
 
@@ -66,7 +75,8 @@ TEST(AssignLayouts, TheWidestTypeBoundsTheCommonVector) {
   %8 = ptr_add %7, %0 : tile<512xptr<f32>>
   store %8, %5
 // CHECK: layout #0 = [register=(1)(2) lane=(4)
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 /// c[i, j] = x[i, j] + bias[j], a rows x columns tile with row stride `stride`.
@@ -96,9 +106,12 @@ std::string bias_add(int rows, int columns, int stride, const std::string& more)
   %r = add %v, %b2 : tile<MxNxf32>
   store %xp, %r
 )";
-  for (const auto& [key, value] : {std::pair<std::string, std::string>{"M", m}, {"N", n}, {"(S)", "(" + std::to_string(stride) + ")"}})
-    for (std::size_t at = body.find(key); at != std::string::npos; at = body.find(key, at + value.size())) body.replace(at, key.size(), value);
-  return kernel("param : ptr<f32> access=readwrite align=16\nparam : ptr<f32> access=readwrite align=16\n", body + more);
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::string>{"M", m}, {"N", n}, {"(S)", "(" + std::to_string(stride) + ")"}})
+    for (std::size_t at = body.find(key); at != std::string::npos; at = body.find(key, at + value.size()))
+      body.replace(at, key.size(), value);
+  return kernel("param : ptr<f32> access=readwrite align=16\nparam : ptr<f32> access=readwrite align=16\n",
+                body + more);
 }
 
 TEST(AssignLayouts, WhatIsBroadcastHasASliceOfTheLayout) {
@@ -111,15 +124,19 @@ TEST(AssignLayouts, WhatIsBroadcastHasASliceOfTheLayout) {
 // CHECK: [[E:%[0-9]+]] = expand_dims axis=0 [[B]] : tile<1x64xf32, #[[ROW1]]>
 // CHECK: broadcast [[E]] : tile<8x64xf32, #[[FULL]]>
 // CHECK-NOT: convert
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, OddRowStridesAreNotClaimedAligned) {
-  EXPECT_PASS(bias_add(8, 64, 1185, "// CHECK: layout #{{[0-9]+}} = [register={{.*}} lane=(0,1)(0,2)(0,4)(0,8)(0,16)] -> 8x64\n"), choose_exec, assign_layouts);
+  EXPECT_PASS(bias_add(8, 64, 1185,
+                       "// CHECK: layout #{{[0-9]+}} = [register={{.*}} lane=(0,1)(0,2)(0,4)(0,8)(0,16)] -> 8x64\n"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, PaddedExtentsGetPaddedLayouts) {
-  EXPECT_PASS(bias_add(3, 24, 24, "// CHECK: -> 4x32\n// CHECK: load %{{[0-9]+}} : tile<3x24xf32, #"), choose_exec, assign_layouts);
+  EXPECT_PASS(bias_add(3, 24, 24, "// CHECK: -> 4x32\n// CHECK: load %{{[0-9]+}} : tile<3x24xf32, #"), choose_exec,
+              assign_layouts);
 }
 
 TEST(AssignLayouts, ValuesNeededInTwoLayoutsAreComputedTwiceNextToEachOther) {
@@ -131,7 +148,8 @@ TEST(AssignLayouts, ValuesNeededInTwoLayoutsAreComputedTwiceNextToEachOther) {
 // CHECK: expand_dims axis=0 {{%[0-9]+}} : tile<1x64xf32
 // CHECK: store
 // CHECK: store
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, ColumnMajorAccessesRunAlongTheFirstAxis) {
@@ -153,11 +171,13 @@ TEST(AssignLayouts, ColumnMajorAccessesRunAlongTheFirstAxis) {
   %w = neg %v : tile<64x8xf32>
   store %r, %w
 // CHECK: layout #{{[0-9]+}} = [register=(1,0)(2,0) lane=(4,0)(8,0)(16,0)(32,0)(0,1) warp={{.*}}] -> 64x8
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, TilesSmallerThanTheirThreadsReplicate) {
-  EXPECT_PASS(bias_add(1, 4, 4, "// CHECK: layout #{{[0-9]+}} = [lane=(0,1)(0,2)(0,0)(0,0)(0,0)] -> 1x4\n"), choose_exec, assign_layouts);
+  EXPECT_PASS(bias_add(1, 4, 4, "// CHECK: layout #{{[0-9]+}} = [lane=(0,1)(0,2)(0,0)(0,0)(0,0)] -> 1x4\n"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, FillOfBytesIsOneVectorAThread) {
@@ -171,7 +191,8 @@ TEST(AssignLayouts, FillOfBytesIsOneVectorAThread) {
   store %3, %5
 // CHECK: layout #0 = [register=(1)(2)(4)(8) lane=(16)(32)(64)(128)(256)] -> 512
 // CHECK: store
-)"), choose_exec, assign_layouts);
+)"),
+              choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, LoopCarriedTilesKeepOneLayout) {
@@ -202,7 +223,8 @@ TEST(AssignLayouts, LoopCarriedTilesKeepOneLayout) {
 // CHECK: for {{.*}} : tile<512xf32, #0> {(%{{[0-9]+}} : index, %{{[0-9]+}} : tile<512xf32, #0>)
 // CHECK: if {{.*}} : tile<512xf32, #0>
 // CHECK: neg {{.*}} : tile<512xf32, #0>
-)"), canonicalise, choose_exec, assign_layouts);
+)"),
+              canonicalise, choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, WhileCarriesTilesInOneLayout) {
@@ -226,7 +248,8 @@ TEST(AssignLayouts, WhileCarriesTilesInOneLayout) {
   store %r, %y
 // CHECK: while {{.*}} : i32, tile<512xf32, #0>
 // CHECK: relu {{.*}} : tile<512xf32, #0>
-)"), canonicalise, choose_exec, assign_layouts);
+)"),
+              canonicalise, choose_exec, assign_layouts);
 }
 
 }  // namespace

@@ -15,8 +15,10 @@ namespace {
 
 /// Facts of the last value of `body`, a kernel of parameters (ptr<f32> ÷16, index ÷16, index, index = 1).
 AxisInfo last(const std::string& body) {
-  const Function f = parse("kernel \"k\" stage=traced\nparam : ptr<f32> access=readwrite align=16\nparam : index access=read align=16\n"
-                           "param : index access=read\nparam : index access=read one\n{\n" + body + "}\n");
+  const Function f = parse(
+      "kernel \"k\" stage=traced\nparam : ptr<f32> access=readwrite align=16\nparam : index access=read align=16\n"
+      "param : index access=read\nparam : index access=read one\n{\n" +
+      body + "}\n");
   const AxisAnalysis facts(f);
   return facts[f.inst(f.region(f.body()).insts.back()).results[0]];
 }
@@ -58,13 +60,17 @@ TEST(AxisInfo, AddressesCountElementsAndDivideBytes) {
     %6 = param index=0 : ptr<f32>
     %7 = splat %6 : tile<1024xptr<f32>>
     %8 = ptr_add %7, %5 : tile<1024xptr<f32>>
-  )").axes[0], axis(1024, 16, 1));
+  )")
+                .axes[0],
+            axis(1024, 16, 1));
 }
 
 TEST(AxisInfo, MaskIsConstantOverGroupsThatDivideTheBound) {
   const auto mask = [](int param, const char* op) {
-    return last(kOffsets + "%6 = param index=" + std::to_string(param) + " : index\n%7 = splat %6 : tile<1024xindex>\n%8 = " + op +
-                " %5, %7 : tile<1024xi1>\n").axes[0].constancy;
+    return last(kOffsets + "%6 = param index=" + std::to_string(param) +
+                " : index\n%7 = splat %6 : tile<1024xindex>\n%8 = " + op + " %5, %7 : tile<1024xi1>\n")
+        .axes[0]
+        .constancy;
   };
   EXPECT_EQ(mask(1, "lt"), 16);
   EXPECT_EQ(mask(1, "ge"), 16);
@@ -78,7 +84,8 @@ TEST(AxisInfo, RowStrideOf1185IsNotDivisibleBy16) {
   const auto row_major = [](int stride) {
     return last(R"(
       %0 = arange start=0 end=8 : tile<8xindex>
-      %1 = constant value=index()" + std::to_string(stride) + R"() : index
+      %1 = constant value=index()" +
+                std::to_string(stride) + R"() : index
       %2 = splat %1 : tile<8xindex>
       %3 = mul %0, %2 : tile<8xindex>
       %4 = expand_dims axis=1 %3 : tile<8x1xindex>
@@ -97,7 +104,9 @@ TEST(AxisInfo, RowStrideOf1185IsNotDivisibleBy16) {
 TEST(AxisInfo, StrideKnownToBeOneKeepsTheRun) {
   const auto scaled = [](int param) {
     return last("%0 = arange start=0 end=64 : tile<64xindex>\n%1 = param index=" + std::to_string(param) +
-                " : index\n%2 = splat %1 : tile<64xindex>\n%3 = mul %0, %2 : tile<64xindex>\n").axes[0].contiguity;
+                " : index\n%2 = splat %1 : tile<64xindex>\n%3 = mul %0, %2 : tile<64xindex>\n")
+        .axes[0]
+        .contiguity;
   };
   EXPECT_EQ(scaled(3), 64);
   EXPECT_EQ(scaled(2), 1);
@@ -129,7 +138,7 @@ TEST(AxisInfo, QuotientOfARunIsConstantInGroups) {
   EXPECT_EQ(over("rem", 8).range, (Interval{0, 7}));
 }
 
-// --- random programs --------------------------------------------------------------------------------------------------
+// --- random programs -------------------------------------------------------------------------------------------------
 constexpr std::int64_t kRows = 8, kColumns = 16, kElements = kRows * kColumns;
 
 /// Grows a kernel of random integer tiles, all of which it stores as i64.
@@ -141,7 +150,9 @@ class RandomKernel {
                 {Type::scalar(DType::index), "m", rt::Access::Read, 1, false},
                 {Type::scalar(DType::index), "one", rt::Access::Read, 1, true}};
     const Value row = axis(0), column = axis(1);
-    pool_ = {row, column, binary(Op::Add, binary(Op::Mul, row, constant(kColumns)), column), scalar(1), scalar(2), scalar(3), constant(0)};
+    pool_ = {row,        column,    binary(Op::Add, binary(Op::Mul, row, constant(kColumns)), column),
+             scalar(1),  scalar(2), scalar(3),
+             constant(0)};
     linear_ = pool_[2];
     for (int n = 0; n < 24; ++n) pool_.push_back(grow());
     for (std::size_t k = 0; k < pool_.size(); ++k) keep(k);
@@ -159,14 +170,19 @@ class RandomKernel {
     return b_.broadcast(b_.expand_dims(line, 1 - k, {}), {kRows, kColumns}, {});
   }
   Value scalar(int param) { return b_.splat(b_.param(param, {}), {kRows, kColumns}, {}); }
-  Value constant(std::int64_t x, DType d = DType::index) { return b_.splat(b_.constant(Literal::of_int(d, x), {}), {kRows, kColumns}, {}); }
+  Value constant(std::int64_t x, DType d = DType::index) {
+    return b_.splat(b_.constant(Literal::of_int(d, x), {}), {kRows, kColumns}, {});
+  }
   Value binary(Op op, Value x, Value y) { return b_.elementwise(op, {x, y}, {}); }
 
   Value grow() {
-    static constexpr Op ops[] = {Op::Add, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem, Op::Min, Op::Max, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr};
+    static constexpr Op ops[] = {Op::Add, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem, Op::Min,
+                                 Op::Max, Op::And, Op::Or,  Op::Xor, Op::Shl, Op::Shr};
     static constexpr Op comparisons[] = {Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne};
-    static constexpr DType dtypes[] = {DType::index, DType::i64, DType::i32, DType::i8, DType::u8, DType::u32, DType::u64, DType::i16};
-    static constexpr std::int64_t constants[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 64, 96, -1, -4, -16, 1 << 20, std::int64_t(1) << 33};
+    static constexpr DType dtypes[] = {DType::index, DType::i64, DType::i32, DType::i8,
+                                       DType::u8,    DType::u32, DType::u64, DType::i16};
+    static constexpr std::int64_t constants[] = {
+        0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 64, 96, -1, -4, -16, 1 << 20, std::int64_t(1) << 33};
     const Value x = pick();
     const DType d = f.type(x).dtype;
     switch (below(5)) {
@@ -213,25 +229,35 @@ class AxisInfoSweep : public testing::TestWithParam<unsigned> {};
 TEST_P(AxisInfoSweep, HoldsForEveryElement) {
   const RandomKernel kernel(GetParam());
   const AxisAnalysis facts(kernel.f);
-  for (const auto& [n, m] : std::vector<std::pair<std::int64_t, std::int64_t>>{{16, 5}, {48, -3}, {-32, 1185}, {0, 0}}) {
+  for (const auto& [n, m] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{16, 5}, {48, -3}, {-32, 1185}, {0, 0}}) {
     std::vector<std::int64_t> out(kernel.pool().size() * kElements);
     const std::uint64_t address = 4096;
-    eval(kernel.f, {}, {{DType::u64, address}, Literal::of_int(DType::index, n), Literal::of_int(DType::index, m), Literal::of_int(DType::index, 1)},
+    eval(kernel.f, {},
+         {{DType::u64, address},
+          Literal::of_int(DType::index, n),
+          Literal::of_int(DType::index, m),
+          Literal::of_int(DType::index, 1)},
          {{reinterpret_cast<std::byte*>(out.data()), out.size() * 8, address}});
     for (std::size_t k = 0; k < kernel.pool().size(); ++k) {
       const Value v = kernel.pool()[k];
       const AxisInfo& info = facts[v];
       const bool wide_unsigned = kernel.f.type(v).dtype == DType::u64;
-      const auto at = [&](std::int64_t r, std::int64_t c) { return out[k * kElements + std::size_t(r * kColumns + c)]; };
+      const auto at = [&](std::int64_t r, std::int64_t c) {
+        return out[k * kElements + std::size_t(r * kColumns + c)];
+      };
       for (std::int64_t r = 0; r < kRows; ++r)
         for (std::int64_t c = 0; c < kColumns; ++c) {
           const std::int64_t x = at(r, c);
-          ASSERT_TRUE(wide_unsigned || (info.range.lo <= x && x <= info.range.hi)) << print(kernel.f) << "value " << k << " is " << x;
+          ASSERT_TRUE(wide_unsigned || (info.range.lo <= x && x <= info.range.hi))
+              << print(kernel.f) << "value " << k << " is " << x;
           for (std::size_t a : {0u, 1u}) {
             const AxisInfo::Axis& claim = info.axes[a];
             const std::int64_t p = a == 0 ? r : c, in_run = p % claim.contiguity, in_group = p % claim.constancy;
-            const std::int64_t run = a == 0 ? at(r - in_run, c) : at(r, c - in_run), group = a == 0 ? at(r - in_group, c) : at(r, c - in_group);
-            ASSERT_EQ(std::uint64_t(x), std::uint64_t(run) + std::uint64_t(in_run)) << print(kernel.f) << "contiguity of value " << k << " axis " << a;
+            const std::int64_t run = a == 0 ? at(r - in_run, c) : at(r, c - in_run),
+                               group = a == 0 ? at(r - in_group, c) : at(r, c - in_group);
+            ASSERT_EQ(std::uint64_t(x), std::uint64_t(run) + std::uint64_t(in_run))
+                << print(kernel.f) << "contiguity of value " << k << " axis " << a;
             ASSERT_EQ(run % claim.divisibility, 0) << print(kernel.f) << "divisibility of value " << k << " axis " << a;
             ASSERT_EQ(x, group) << print(kernel.f) << "constancy of value " << k << " axis " << a;
           }

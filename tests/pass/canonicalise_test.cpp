@@ -5,7 +5,8 @@ namespace {
 
 using enum ir::Pass;
 
-const std::string kParams = "param : ptr<f32> access=readwrite align=16\nparam : index access=read\nparam : f32 access=read\n";
+const std::string kParams =
+    "param : ptr<f32> access=readwrite align=16\nparam : index access=read\nparam : f32 access=read\n";
 
 /// `body` computes from %f : tile<64xf32>, %x : tile<64xindex>, %m : tile<64xi1>; stores and checks are its own.
 std::string with_values(std::string body) {
@@ -51,7 +52,8 @@ param : index access=read
 // CHECK-NOT: add
 // CHECK: ptr_add %{{[0-9]+}}, [[SUM]]
 // CHECK: cast [[SUM]]
-)", canonicalise);
+)",
+              canonicalise);
 }
 
 TEST(Canonicalise, LeavesACanonicalKernelAlone) {
@@ -68,7 +70,8 @@ TEST(Canonicalise, RemovesWhatNothingUsesLoadsIncluded) {
 // CHECK-NOT: load
 // CHECK-NOT: exp
 // CHECK-NOT: lt
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, MergesEqualPureOpsButNotLoads) {
@@ -84,7 +87,8 @@ TEST(Canonicalise, MergesEqualPureOpsButNotLoads) {
 // CHECK-NOT: exp
 // CHECK: load
 // CHECK: add [[E]], [[E]]
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, KeepsOpsApartThatDifferInAnAttribute) {
@@ -95,7 +99,8 @@ TEST(Canonicalise, KeepsOpsApartThatDifferInAnAttribute) {
   store %at, %c
 // CHECK: exp %
 // CHECK: exp fast=1 %
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, DoesNotCommuteSubtraction) {
@@ -107,7 +112,8 @@ TEST(Canonicalise, DoesNotCommuteSubtraction) {
   store %at, %c
 // CHECK: sub
 // CHECK: sub
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, ComputesSplatsOnceAsScalars) {
@@ -121,29 +127,35 @@ TEST(Canonicalise, ComputesSplatsOnceAsScalars) {
 // CHECK: [[E:%[0-9]+]] = exp %{{[0-9]+}} : f32
 // CHECK: [[T:%[0-9]+]] = mul [[E]], %{{[0-9]+}} : f32
 // CHECK: splat [[T]] : tile<64xf32>
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, ExactIdentitiesDisappear) {
-  for (const char* body : {"%r = neg %f : tile<64xf32>\n%s = neg %r : tile<64xf32>\n",
-                           "%r = min %f, %f : tile<64xf32>\n%s = max %r, %r : tile<64xf32>\n",
-                           "%o = constant value=f32(1) : f32\n%os = splat %o : tile<64xf32>\n%s = mul %os, %f : tile<64xf32>\n",
-                           "%z = constant value=f32(-0) : f32\n%zs = splat %z : tile<64xf32>\n%s = add %f, %zs : tile<64xf32>\n",
-                           "%d = cast %f : tile<64xf64>\n%s = cast %d : tile<64xf32>\n",
-                           "%nm = not %m : tile<64xi1>\n%mm = not %nm : tile<64xi1>\n%s = select %mm, %f, %f : tile<64xf32>\n"})
+  for (const char* body :
+       {"%r = neg %f : tile<64xf32>\n%s = neg %r : tile<64xf32>\n",
+        "%r = min %f, %f : tile<64xf32>\n%s = max %r, %r : tile<64xf32>\n",
+        "%o = constant value=f32(1) : f32\n%os = splat %o : tile<64xf32>\n%s = mul %os, %f : tile<64xf32>\n",
+        "%z = constant value=f32(-0) : f32\n%zs = splat %z : tile<64xf32>\n%s = add %f, %zs : tile<64xf32>\n",
+        "%d = cast %f : tile<64xf64>\n%s = cast %d : tile<64xf32>\n",
+        "%nm = not %m : tile<64xi1>\n%mm = not %nm : tile<64xi1>\n%s = select %mm, %f, %f : tile<64xf32>\n"})
     EXPECT_IR(after({canonicalise}, with_values(std::string(body) + "store %at, %s\n")),
-              "// CHECK: [[F:%[0-9]+]] = load\n// CHECK-NEXT: store %{{[0-9]+}}, [[F]]\n") << body;
+              "// CHECK: [[F:%[0-9]+]] = load\n// CHECK-NEXT: store %{{[0-9]+}}, [[F]]\n")
+        << body;
 }
 
 TEST(Canonicalise, KeepsWhatIsNotExact) {
-  // x + 0.0 turns -0 into +0; f32 -> bf16 -> f32 rounds; x * 0 may be NaN; x - x may be NaN; saturation changes infinity.
-  for (const char* body : {"%z = constant value=f32(0) : f32\n%zs = splat %z : tile<64xf32>\n%s = add %f, %zs : tile<64xf32>\n",
-                           "%h = cast %f : tile<64xbf16>\n%s = cast %h : tile<64xf32>\n",
-                           "%z = constant value=f32(0) : f32\n%zs = splat %z : tile<64xf32>\n%s = mul %f, %zs : tile<64xf32>\n",
-                           "%s = sub %f, %f : tile<64xf32>\n",
-                           "%d = cast %f : tile<64xf64>\n%s = cast saturate=1 %d : tile<64xf32>\n"})
+  // x + 0.0 turns -0 into +0; f32 -> bf16 -> f32 rounds; x * 0 may be NaN; x - x may be NaN; saturation changes
+  // infinity.
+  for (const char* body :
+       {"%z = constant value=f32(0) : f32\n%zs = splat %z : tile<64xf32>\n%s = add %f, %zs : tile<64xf32>\n",
+        "%h = cast %f : tile<64xbf16>\n%s = cast %h : tile<64xf32>\n",
+        "%z = constant value=f32(0) : f32\n%zs = splat %z : tile<64xf32>\n%s = mul %f, %zs : tile<64xf32>\n",
+        "%s = sub %f, %f : tile<64xf32>\n", "%d = cast %f : tile<64xf64>\n%s = cast saturate=1 %d : tile<64xf32>\n"})
     EXPECT_IR(after({canonicalise}, with_values(std::string(body) + "store %at, %s\n")),
-              "// CHECK: [[F:%[0-9]+]] = load\n// CHECK: [[S:%[0-9]+]] = {{add|cast [^:]*: tile<64xf32>|mul|sub}}\n// CHECK: store %{{[0-9]+}}, [[S]]\n") << body;
+              "// CHECK: [[F:%[0-9]+]] = load\n// CHECK: [[S:%[0-9]+]] = {{add|cast [^:]*: tile<64xf32>|mul|sub}}\n// "
+              "CHECK: store %{{[0-9]+}}, [[S]]\n")
+        << body;
 }
 
 TEST(Canonicalise, NeverFormsFma) {
@@ -154,7 +166,8 @@ TEST(Canonicalise, NeverFormsFma) {
 // CHECK-NOT: fma
 // CHECK: mul
 // CHECK-NEXT: add
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, IntegerIdentitiesFoldToConstants) {
@@ -169,7 +182,8 @@ TEST(Canonicalise, IntegerIdentitiesFoldToConstants) {
 // CHECK-NOT: = sub
 // CHECK-NOT: = le
 // CHECK: store
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, DropsMasksThatAreTrue) {
@@ -181,7 +195,8 @@ TEST(Canonicalise, DropsMasksThatAreTrue) {
 // CHECK: [[G:%[0-9]+]] = load [[P:%[0-9]+]] :
 // CHECK-NEXT: store [[P]], [[G]]
 // CHECK-NEXT: }
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, AccessesMaskedOffEverywhereDisappear) {
@@ -200,7 +215,8 @@ TEST(Canonicalise, AccessesMaskedOffEverywhereDisappear) {
 // CHECK: div [[ZS]], [[F]]
 // CHECK: store
 // CHECK-NOT: store
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 TEST(Canonicalise, ReshapedSplatsAreSplats) {
@@ -213,7 +229,8 @@ TEST(Canonicalise, ReshapedSplatsAreSplats) {
   store %q, %b
 // CHECK: splat %{{[0-9]+}} : tile<8x8xf32>
 // CHECK-NOT: broadcast
-)"), canonicalise);
+)"),
+              canonicalise);
 }
 
 }  // namespace

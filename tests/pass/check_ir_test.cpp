@@ -18,9 +18,7 @@ store %0, %2
 
 std::string run(const std::string& checks) { return IrChecks(checks).match(kOutput); }
 
-TEST(CheckIr, AcceptsLinesInOrder) {
-  EXPECT_EQ(run("// CHECK: load %0\n// CHECK: store"), "");
-}
+TEST(CheckIr, AcceptsLinesInOrder) { EXPECT_EQ(run("// CHECK: load %0\n// CHECK: store"), ""); }
 
 TEST(CheckIr, RefusesLinesOutOfOrder) {
   EXPECT_THAT(run("// CHECK: store\n// CHECK: load %0"), HasSubstr("CHECK: load %0\nno match; searching from line 7"));

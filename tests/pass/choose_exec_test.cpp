@@ -11,16 +11,20 @@ using testing::HasSubstr;
 std::string pointwise(int inputs, int n, const std::string& dtype = "f32") {
   const std::string tile = "tile<" + std::to_string(n) + "x";
   std::string params = "param : ptr<" + dtype + "> access=write align=16\n", body;
-  body += "%i = arange start=0 end=" + std::to_string(n) + " : " + tile + "index>\n%z = constant value=" + dtype + "(0) : " + dtype + "\n";
+  body += "%i = arange start=0 end=" + std::to_string(n) + " : " + tile + "index>\n%z = constant value=" + dtype +
+          "(0) : " + dtype + "\n";
   body += "%s0 = splat %z : " + tile + dtype + ">\n";
   for (int k = 1; k <= inputs; ++k) {
     const std::string n_k = std::to_string(k);
     params += "param : ptr<const " + dtype + "> access=read align=16\n";
-    body += "%p" + n_k + " = param index=" + n_k + " : ptr<const " + dtype + ">\n%q" + n_k + " = splat %p" + n_k + " : " + tile + "ptr<const " + dtype + ">>\n";
-    body += "%r" + n_k + " = ptr_add %q" + n_k + ", %i : " + tile + "ptr<const " + dtype + ">>\n%l" + n_k + " = load %r" + n_k + " : " + tile + dtype + ">\n";
+    body += "%p" + n_k + " = param index=" + n_k + " : ptr<const " + dtype + ">\n%q" + n_k + " = splat %p" + n_k +
+            " : " + tile + "ptr<const " + dtype + ">>\n";
+    body += "%r" + n_k + " = ptr_add %q" + n_k + ", %i : " + tile + "ptr<const " + dtype + ">>\n%l" + n_k +
+            " = load %r" + n_k + " : " + tile + dtype + ">\n";
     body += "%s" + n_k + " = add %s" + std::to_string(k - 1) + ", %l" + n_k + " : " + tile + dtype + ">\n";
   }
-  body += "%p = param index=0 : ptr<" + dtype + ">\n%q = splat %p : " + tile + "ptr<" + dtype + ">>\n%r = ptr_add %q, %i : " + tile + "ptr<" + dtype + ">>\n";
+  body += "%p = param index=0 : ptr<" + dtype + ">\n%q = splat %p : " + tile + "ptr<" + dtype +
+          ">>\n%r = ptr_add %q, %i : " + tile + "ptr<" + dtype + ">>\n";
   return kernel(params, body + "store %r, %s" + std::to_string(inputs) + "\n");
 }
 
@@ -40,13 +44,19 @@ std::string error(const std::string& text, const CompileOptions& options) {
 }
 
 TEST(ChooseExec, AddOf1024FloatsIsOneVectorOn256ThreadsWithoutHints) {
-  EXPECT_EQ(exec_line(pointwise(2, 1024)), "exec team=cta warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain");
+  EXPECT_EQ(exec_line(pointwise(2, 1024)),
+            "exec team=cta warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain");
 }
 
-TEST(ChooseExec, CopyHasNoHints) { EXPECT_THAT(exec_line(pointwise(1, 1024)), HasSubstr("warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain")); }
+TEST(ChooseExec, CopyHasNoHints) {
+  EXPECT_THAT(exec_line(pointwise(1, 1024)),
+              HasSubstr("warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain"));
+}
 
 TEST(ChooseExec, TwoInputsOf16BitsTakeTwoVectorsAndBothHints) {
-  EXPECT_THAT(exec_line(pointwise(2, 2048, "bf16")), HasSubstr("warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=no_allocate store_hint=streaming"));
+  EXPECT_THAT(
+      exec_line(pointwise(2, 2048, "bf16")),
+      HasSubstr("warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=no_allocate store_hint=streaming"));
 }
 
 TEST(ChooseExec, SmallTilesTakeFewWarpsAndLargeOnesMany) {
@@ -76,35 +86,41 @@ TEST(ChooseExec, BroadcastOperandsTakeFourVectorsAThread) {
   %s = add %x, %b : tile<4x1024xf32>
   store %r2, %s
 // CHECK: exec team=cta warps=8 {{.*}}load_hint=no_allocate store_hint=streaming
-)"), choose_exec);
+)"),
+              choose_exec);
 }
 
 TEST(ChooseExec, TheUsersChoiceWins) {
   CompileOptions o;
   o.num_warps = 2;
   o.max_registers = 64;
-  EXPECT_THAT(exec_line(pointwise(2, 1024), o), HasSubstr("team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=64"));
+  EXPECT_THAT(exec_line(pointwise(2, 1024), o),
+              HasSubstr("team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=64"));
 }
 
 TEST(ChooseExec, RefusesMoreThreadsThanABlockHolds) {
-  EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = 64}), HasSubstr("num_warps 64 is 2048 threads, at most 1024 fit a block"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = 64}),
+              HasSubstr("num_warps 64 is 2048 threads, at most 1024 fit a block"));
   EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = 3}), HasSubstr("num_warps is 3, must be 1, 2, 4, 8, 16 or 32"));
   EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = -1}), HasSubstr("num_warps is -1"));
 }
 
 TEST(ChooseExec, RefusesTilesThatDoNotFitTheRegisters) {
-  EXPECT_THAT(error(pointwise(1, 8192), {.num_warps = 1}), HasSubstr("tile<8192xf32> needs 256 registers a thread on 32 threads, at most 128"));
+  EXPECT_THAT(error(pointwise(1, 8192), {.num_warps = 1}),
+              HasSubstr("tile<8192xf32> needs 256 registers a thread on 32 threads, at most 128"));
   EXPECT_THAT(error(pointwise(1, 262144), {}), HasSubstr("needs 256 registers a thread on 1024 threads"));
 }
 
 TEST(ChooseExec, RefusesTeamsOfSeveralBlocks) {
-  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}), HasSubstr("cluster is 2, but a program runs on one block: it must be 1"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}),
+              HasSubstr("cluster is 2, but a program runs on one block: it must be 1"));
   EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 1}), HasSubstr("no error"));
 }
 
 TEST(ChooseExec, RefusesRegisterCapsThatCannotBe) {
   EXPECT_THAT(error(pointwise(1, 1024), {.max_registers = 8}), HasSubstr("max_registers is 8, must be 16 to 255"));
-  EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = 32, .max_registers = 128}), HasSubstr("128 registers on 1024 threads are 131072, a multiprocessor has 65536"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.num_warps = 32, .max_registers = 128}),
+              HasSubstr("128 registers on 1024 threads are 131072, a multiprocessor has 65536"));
 }
 
 }  // namespace

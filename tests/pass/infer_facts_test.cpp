@@ -30,7 +30,8 @@ param : index access=read one
 // CHECK: [[MASK:%[0-9]+]] = splat [[T]] : tile<128xi1>
 // CHECK: mul [[I]]
 // CHECK: store %{{[0-9]+}}, %{{[0-9]+}}, [[MASK]]
-)", infer_facts);
+)",
+              infer_facts);
 }
 
 TEST(InferFacts, WithCanonicaliseMaskAndMultiplicationGo) {
@@ -58,7 +59,8 @@ param : index access=read one
 // CHECK: [[V:%[0-9]+]] = cast [[I]]
 // CHECK: store [[P]], [[V]]
 // CHECK-NEXT: }
-)", infer_facts, canonicalise);
+)",
+              infer_facts, canonicalise);
 }
 
 TEST(InferFacts, KeepsMasksThatMayBeFalse) {
@@ -92,7 +94,8 @@ TEST(InferFacts, WrappingArithmeticIsNotDecided) {
   store %9, %7
 // CHECK: [[M:%[0-9]+]] = gt
 // CHECK: cast [[M]]
-)"), infer_facts);
+)"),
+              infer_facts);
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ struct Result {
 
 class KilnOpt : public testing::Test {
  protected:
-  void SetUp() override { path_ = std::filesystem::temp_directory_path() / ("kiln-opt-" + std::to_string(::getpid()) + ".kir"); }
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / ("kiln-opt-" + std::to_string(::getpid()) + ".kir");
+  }
   void TearDown() override { std::filesystem::remove(path_); }
 
   Result run(const std::string& input, const std::string& arguments) {
@@ -80,9 +82,11 @@ TEST_F(KilnOpt, VerifyAcceptsSilentlyAndRefusesWithTheReason) {
 }
 
 TEST_F(KilnOpt, ErrorsSayWhereAndWhat) {
-  EXPECT_THAT(run(kText, "--pass fold").output, HasSubstr("kiln_opt: no pass is called 'fold'; known are infer-facts, canonicalise"));
+  EXPECT_THAT(run(kText, "--pass fold").output,
+              HasSubstr("kiln_opt: no pass is called 'fold'; known are infer-facts, canonicalise"));
   EXPECT_THAT(run("kernel \"k\" stage=traced\n{\n  %0 = nothing\n}\n", "").output, HasSubstr(":3: error: "));
-  EXPECT_THAT(run(kText, "--pass assign-layouts").output, HasSubstr("assign-layouts: takes stages canonical to laid, k is at traced"));
+  EXPECT_THAT(run(kText, "--pass assign-layouts").output,
+              HasSubstr("assign-layouts: takes stages canonical to laid, k is at traced"));
   EXPECT_THAT(run(kText, "--until choose-exec --target sm_1").output, HasSubstr("target sm_1 is not known"));
   EXPECT_THAT(run(kText, "--pass canonicalise --until choose-exec").output, HasSubstr("excludes"));
   EXPECT_EQ(run(kText, "--pass fold").status, 1);

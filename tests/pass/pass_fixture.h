@@ -14,7 +14,8 @@
 namespace kiln::test {
 
 /// `text` after `passes`, without locations. Verified after each, with the interpreter's result compared.
-inline std::string after(std::initializer_list<ir::Pass> passes, const std::string& text, const CompileOptions& options = {}) {
+inline std::string after(std::initializer_list<ir::Pass> passes, const std::string& text,
+                         const CompileOptions& options = {}) {
   ir::Function f = ir::parse(text, "test.kir");
   const Target target;
   ir::Artefacts artefacts(f, target, options);

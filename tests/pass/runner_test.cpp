@@ -30,7 +30,8 @@ const std::string kKernel = kernel("param : ptr<f32> access=readwrite align=16\n
 class Runner : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::temp_directory_path() / ("kiln-runner-" + std::to_string(::getpid()) + testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ = fs::temp_directory_path() / ("kiln-runner-" + std::to_string(::getpid()) +
+                                        testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(dir_);
     set("KILN_DUMP_DIR", dir_.string());
     set("KILN_LOG", "0");
@@ -55,7 +56,8 @@ class Runner : public testing::Test {
     const CompileOptions options;
     ir::Artefacts artefacts(f, target, options);
     try {
-      ir::PassRunner(target, options, nullptr, artefacts, verify).run(ir::PassInfo{"bad-pass", "", ir::Stage::Traced, to, body}, f);
+      ir::PassRunner(target, options, nullptr, artefacts, verify)
+          .run(ir::PassInfo{"bad-pass", "", ir::Stage::Traced, to, body}, f);
     } catch (const InternalError& e) {
       return e.what();
     }
@@ -100,7 +102,8 @@ TEST_F(Runner, StatsNameEachPassInOrder) {
 TEST_F(Runner, DumpsEveryPassInOrderAndSaysWhatDidNotChange) {
   set("KILN_DUMP", "all");
   run(traced());
-  EXPECT_THAT(files(), ElementsAre("00-traced.kir", "01-infer-facts.kir", "02-canonicalise.kir", "03-choose-exec.kir", "04-assign-layouts.kir"));
+  EXPECT_THAT(files(), ElementsAre("00-traced.kir", "01-infer-facts.kir", "02-canonicalise.kir", "03-choose-exec.kir",
+                                   "04-assign-layouts.kir"));
   EXPECT_THAT(folder(), testing::MatchesRegex(".*/k-[0-9a-f]{8}"));
   EXPECT_EQ(read(folder() + "/01-infer-facts.kir"), "(unchanged)\n");
   EXPECT_THAT(read(folder() + "/04-assign-layouts.kir"), HasSubstr("stage=laid"));
@@ -166,10 +169,12 @@ TEST_F(Runner, OverrideLeavesOtherKernelsAlone) {
 }
 
 TEST_F(Runner, FaultNamesThePassAndAFileWithTheIrBeforeIt) {
-  const std::string e = error_of([](ir::PassContext&, ir::Function& f) -> bool {
-    f.remove(f.region(f.body()).insts.back());
-    throw InternalError("something broke");
-  }, 1);
+  const std::string e = error_of(
+      [](ir::PassContext&, ir::Function& f) -> bool {
+        f.remove(f.region(f.body()).insts.back());
+        throw InternalError("something broke");
+      },
+      1);
   EXPECT_THAT(e, HasSubstr("k: pass bad-pass failed: something broke"));
   const std::size_t at = e.find(dir_.string());
   ASSERT_NE(at, std::string::npos) << e;
@@ -178,7 +183,8 @@ TEST_F(Runner, FaultNamesThePassAndAFileWithTheIrBeforeIt) {
 
 TEST_F(Runner, ReproducerThatCannotBeWrittenIsSaid) {
   set("KILN_DUMP_DIR", "/proc/nowhere");
-  EXPECT_THAT(error_of([](ir::PassContext&, ir::Function&) -> bool { throw InternalError("x"); }, 1), HasSubstr("cannot write /proc/nowhere"));
+  EXPECT_THAT(error_of([](ir::PassContext&, ir::Function&) -> bool { throw InternalError("x"); }, 1),
+              HasSubstr("cannot write /proc/nowhere"));
 }
 
 TEST_F(Runner, VerifiesTheStageOfTheResult) {

@@ -1,5 +1,5 @@
-// In-text checks of printed IR, in the manner of LLVM's FileCheck: a test writes what a pass must print as comments inside
-// the very text it gives to the pass.
+// In-text checks of printed IR, in the manner of LLVM's FileCheck: a test writes what a pass must print as comments
+// inside the very text it gives to the pass.
 //
 //     // CHECK: pattern        a line after the last match contains it
 //     // CHECK-NEXT: pattern   the line right after the last match contains it
@@ -39,7 +39,8 @@ class IrChecks {
       const std::size_t from = s.next;
       std::size_t first = 0;
       const std::size_t count = checks_[i].kind == Kind::Dag ? run_of_dags(i) : 1;
-      const std::string failure = checks_[i].kind == Kind::Dag ? match_dags(s, i, count, first) : match_one(s, checks_[i], first);
+      const std::string failure =
+          checks_[i].kind == Kind::Dag ? match_dags(s, i, count, first) : match_one(s, checks_[i], first);
       if (!failure.empty()) return failure;
       if (const std::string bad = match_nots(s, nots, from, first); !bad.empty()) return bad;
       nots.clear();
@@ -97,7 +98,8 @@ class IrChecks {
   void read(const std::string& line) {
     const std::string text = directive(line);
     if (text.empty()) return;
-    static const std::map<std::string, Kind> kinds{{"CHECK", Kind::Plain}, {"CHECK-NEXT", Kind::Next}, {"CHECK-NOT", Kind::Not}, {"CHECK-DAG", Kind::Dag}};
+    static const std::map<std::string, Kind> kinds{
+        {"CHECK", Kind::Plain}, {"CHECK-NEXT", Kind::Next}, {"CHECK-NOT", Kind::Not}, {"CHECK-DAG", Kind::Dag}};
     const std::size_t colon = text.find(':');
     const auto kind = kinds.find(text.substr(0, colon));
     const std::string pattern = colon == std::string::npos ? "" : squeeze(text.substr(colon + 1));
@@ -156,7 +158,8 @@ class IrChecks {
 
   static std::string failed(const State& s, const Check& c, const std::string& what) {
     static const char* const kinds[] = {"CHECK", "CHECK-NEXT", "CHECK-NOT", "CHECK-DAG"};
-    std::string text = std::string(kinds[int(c.kind)]) + ": " + c.pattern + "\n" + what + "; searching from line " + std::to_string(s.next + 1) + " of:\n";
+    std::string text = std::string(kinds[int(c.kind)]) + ": " + c.pattern + "\n" + what + "; searching from line " +
+                       std::to_string(s.next + 1) + " of:\n";
     for (const std::string& line : s.lines) text += line + "\n";
     return text;
   }
@@ -198,7 +201,8 @@ class IrChecks {
     return failed(s, checks_[begin], "malformed pattern or unknown variable in this run");
   }
 
-  static std::string match_nots(const State& s, const std::vector<const Check*>& nots, std::size_t from, std::size_t to) try {
+  static std::string match_nots(const State& s, const std::vector<const Check*>& nots, std::size_t from,
+                                std::size_t to) try {
     for (const Check* c : nots)
       for (std::size_t i = from; i < to; ++i) {
         auto variables = s.variables;

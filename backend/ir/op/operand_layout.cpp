@@ -12,11 +12,12 @@ LinearLayout no_tile_operand(const Inst& inst) {
 }  // namespace
 
 LinearLayout operand_layout(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
-  if (info(inst.op).elementwise) return l;
   switch (inst.op) {
+// clang-format off
 #define KILN_EW(Enum, ...) case Op::Enum: return l;
 #define KILN_OP(Enum, ...) case Op::Enum: return layout_##Enum(f, inst, k, l);
 #include "backend/ir/ops.def"
+    // clang-format on
   }
   return l;
 }
@@ -46,12 +47,24 @@ LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, 
   return f.layout(f.type(inst.operands[k]).layout);
 }
 
-LinearLayout layout_Constant(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
-LinearLayout layout_Param(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
-LinearLayout layout_ProgramId(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
-LinearLayout layout_NumPrograms(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
-LinearLayout layout_Arange(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
-LinearLayout layout_Splat(const Function&, const Inst& inst, std::size_t, const LinearLayout&) { return no_tile_operand(inst); }
+LinearLayout layout_Constant(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Param(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_ProgramId(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_NumPrograms(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Arange(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Splat(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
 
 // What enters or leaves a region is carried in one layout.
 LinearLayout layout_For(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }

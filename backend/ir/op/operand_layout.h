@@ -9,7 +9,8 @@ namespace kiln::ir {
 /// @post an elementwise op: l itself
 LinearLayout operand_layout(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l);
 
-#define KILN_OP(Enum, ...) LinearLayout layout_##Enum(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l);
+#define KILN_OP(Enum, ...) \
+  LinearLayout layout_##Enum(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l);
 #include "backend/ir/ops.def"
 
 }  // namespace kiln::ir
