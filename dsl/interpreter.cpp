@@ -1,3 +1,4 @@
+// The interpreter device: launches evaluate tile IR at once, in the order they are made, over the simulator's heap.
 #include "dsl/interpreter.h"
 
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 //   - a handle of another trace, or made outside any kernel, is refused at its use (by trace number, never by address).
 // The first error sticks: a kernel that swallows the exception fails at the next operation, or at its end.
 //
-// State: one thread-local pointer to the innermost trace of the thread. Traces nest (a kernel launched while another is
-// traced gets its own), hence the chain through outer_.
+// State: the number of the next trace, and one thread-local pointer to the innermost trace of the thread. Traces nest
+// (a kernel launched while another is traced gets its own), hence the chain through outer_.
 #pragma once
 #include <optional>
 #include <string>
