@@ -138,6 +138,17 @@ TEST(AxisInfo, QuotientOfARunIsConstantInGroups) {
   EXPECT_EQ(over("rem", 8).range, (Interval{0, 7}));
 }
 
+TEST(AxisInfo, DivisionTruncatesTowardZeroSoNegativeGroupsAreNotConstant) {
+  const auto by_eight = [](const char* op, int operand) {
+    return last("%0 = arange start=-8 end=8 : tile<16xindex>\n%1 = constant value=index(" + std::to_string(operand) +
+                ") : index\n%2 = splat %1 : tile<16xindex>\n%3 = " + op + " %0, %2 : tile<16xindex>\n")
+        .axes[0];
+  };
+  EXPECT_EQ(by_eight("div", 8).constancy, 1);   // -1, 0, 0, …
+  EXPECT_EQ(by_eight("rem", 8).contiguity, 1);  // 0, -7, -6, …
+  EXPECT_EQ(by_eight("shr", 3).constancy, 8);   // -1, -1, …
+}
+
 // --- random programs -------------------------------------------------------------------------------------------------
 constexpr std::int64_t kRows = 8, kColumns = 16, kElements = kRows * kColumns;
 
