@@ -1,3 +1,4 @@
+// Counts allocations, to show that a path makes none.
 #pragma once
 #include <cstddef>
 
