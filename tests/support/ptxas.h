@@ -1,0 +1,65 @@
+// NVIDIA's assembler, where it is installed: a second opinion on the PTX that Kiln emits. Never needed.
+#pragma once
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace kiln::test {
+
+/// ptxas on PATH or in CUDA's usual folder.
+inline std::optional<std::filesystem::path> ptxas() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* path = std::getenv("PATH"))
+    for (std::string rest = path; !rest.empty();) {
+      const auto colon = std::min(rest.find(':'), rest.size());
+      folders.emplace_back(rest.substr(0, colon));
+      rest.erase(0, colon + 1);
+    }
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const auto& folder : folders)
+    if (std::filesystem::exists(folder / "ptxas")) return folder / "ptxas";
+  return std::nullopt;
+}
+
+/// A fresh folder that goes away with this object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "kiln-test-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Assembly {
+  bool accepted = false;
+  std::string log;  ///< with -v: registers, spills, warnings
+};
+
+inline Assembly assemble(const std::filesystem::path& tool, const std::string& ptx, const std::string& arch) {
+  const TemporaryFolder folder;
+  const auto in = folder.path() / "k.ptx";
+  std::ofstream(in) << ptx;
+  const ProcessResult r = run_program({tool.string(), "-v", "-arch=" + arch, in.string(), "-o", (folder.path() / "k.cubin").string()});
+  return {r.status == 0, r.output};
+}
+
+}  // namespace kiln::test
