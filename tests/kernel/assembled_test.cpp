@@ -53,6 +53,6 @@ TEST_P(Assembled, EveryKernelOf) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Assembled, testing::Values("kernel_edges", "kernel_refusals", "lang"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& program) { return std::string(program.param); });
 
 }  // namespace
