@@ -483,7 +483,7 @@ class Parser {
     return -1;
   }
 
-  /// [reg], [reg+4], [name], [name+4], [1024]; a second part as in [map, {x, y}] becomes `parts`.
+  /// [reg], [reg+4], [reg+-4], [name], [name+4], [1024]; a second part as in [map, {x, y}] becomes `parts`.
   Operand address() {
     Operand o;
     expect('[');
@@ -496,7 +496,7 @@ class Parser {
       o.has_base = base.kind == Kind::Reg;
       if (o.has_base) o.name = {};
       if (accept('+')) o.value = integer();
-      else if (peek().is('-')) o.value = integer();
+      else if (peek().is('-')) fail("an address takes no '-'; a negative offset is written [reg+-4]");
     }
     o.kind = Kind::Address;
     while (accept(',')) o.parts.push_back(simple_operand());

@@ -232,7 +232,8 @@ Value* Access::address_of(int reg) {
 
 std::string Access::place(const std::string& address, int reg) const {
   const std::int64_t c = pointer_.regs[std::size_t(reg)].c;
-  return "[" + address + (c > 0 ? "+" : "") + (c == 0 ? "" : std::to_string(c)) + "]";
+  // PTX has no minus in an address: a negative offset is written [r+-4].
+  return "[" + address + (c == 0 ? "" : "+" + std::to_string(c)) + "]";
 }
 
 // L1 eviction priorities need PTX 7.4; a hint that cannot be given is left out.
