@@ -16,9 +16,9 @@ using namespace kiln;
 using kiln::test::EveryDevice;
 
 constinit auto add_relu = kernel("add_relu", [](In<float> a, In<float> b, Out<float> c, Int n, Const<int> BLOCK) {
-  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
-  store(c + i, relu(load(a + i, mask) + load(b + i, mask)), mask);
-}).names("a b c n BLOCK");
+                            Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+                            store(c + i, relu(load(a + i, mask) + load(b + i, mask)), mask);
+                          }).names("a b c n BLOCK");
 
 std::vector<float> ramp(std::size_t n, float scale, float shift) {
   std::vector<float> v(n);
@@ -58,7 +58,8 @@ TEST_P(Edges, MisalignedBasesAreRight) {
     add_relu.launch(s, cdiv(std::int64_t(n), 1024), a, b, c, n, 1024);
     s.synchronize();
     auto hc = c.to_vector();
-    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(hc[i], std::max(host[shift + i] + host[n + 16 + shift + i], 0.f)) << shift << " " << i;
+    for (std::size_t i = 0; i < n; ++i)
+      ASSERT_EQ(hc[i], std::max(host[shift + i] + host[n + 16 + shift + i], 0.f)) << shift << " " << i;
   }
 }
 
@@ -87,7 +88,9 @@ TEST_P(Edges, OverlapWithinOneProgramReadsBeforeItWrites) {
     add_relu.launch(s, 1, src, src, dst, kBlock, kBlock);
     s.synchronize();
     auto got = x.to_vector();
-    for (int i = 0; i < kBlock; ++i) ASSERT_EQ(got[std::size_t(i + shift)], std::max(2 * host[std::size_t(i)], 0.f)) << "shift " << shift << " at " << i;
+    for (int i = 0; i < kBlock; ++i)
+      ASSERT_EQ(got[std::size_t(i + shift)], std::max(2 * host[std::size_t(i)], 0.f))
+          << "shift " << shift << " at " << i;
   }
 }
 
@@ -111,12 +114,13 @@ TEST_P(Edges, AliasedPointersAreSequentialWithinAProgram) {
 }
 
 // Masked lanes without `other` read 0; other = 0 is a value, not "absent" (A1).
-constinit auto masked_read = kernel("masked_read", [](In<float> x, Out<float> zero, Out<float> absent, Out<float> seven, Int n, Const<int> BLOCK) {
-  Tile i = arange(BLOCK), mask = i < n;
-  store(zero + i, load(x + i, mask, 0));
-  store(absent + i, load(x + i, mask));
-  store(seven + i, load(x + i, mask, 7.f));
-});
+constinit auto masked_read = kernel(
+    "masked_read", [](In<float> x, Out<float> zero, Out<float> absent, Out<float> seven, Int n, Const<int> BLOCK) {
+      Tile i = arange(BLOCK), mask = i < n;
+      store(zero + i, load(x + i, mask, 0));
+      store(absent + i, load(x + i, mask));
+      store(seven + i, load(x + i, mask, 7.f));
+    });
 TEST_P(Edges, MaskedLanesReadOther) {
   Stream s(device());
   Buffer<float> x(device(), 16), zero(device(), 256), absent(device(), 256), seven(device(), 256);
@@ -180,11 +184,12 @@ TEST_P(Edges, RowStridesOfAnyValueAreRight) {
 }
 
 // Two-dimensional tiles with a row and a column operand, extents that are no powers of two.
-constinit auto outer_sum = kernel("outer_sum", [](In<float> r, In<float> c, Out<float> y, Int ld, Const<int> M, Const<int> N) {
-  Tile i = arange(M), j = arange(N);
-  Tile x = expand(load(r + i), 1) * 2.f + expand(load(c + j), 0);
-  store(y + (expand(i, 1) * ld + expand(j, 0)), x);
-});
+constinit auto outer_sum =
+    kernel("outer_sum", [](In<float> r, In<float> c, Out<float> y, Int ld, Const<int> M, Const<int> N) {
+      Tile i = arange(M), j = arange(N);
+      Tile x = expand(load(r + i), 1) * 2.f + expand(load(c + j), 0);
+      store(y + (expand(i, 1) * ld + expand(j, 0)), x);
+    });
 TEST_P(Edges, BroadcastOfRowsAndColumns) {
   Stream s(device());
   for (auto [m, n, ld] : {std::tuple{4, 8, 8}, {3, 5, 5}, {16, 24, 40}, {1, 1, 1}, {33, 127, 128}, {64, 64, 64}}) {
@@ -196,7 +201,8 @@ TEST_P(Edges, BroadcastOfRowsAndColumns) {
     auto hy = y.to_vector();
     for (int i = 0; i < m; ++i)
       for (int j = 0; j < ld; ++j)
-        ASSERT_EQ(hy[std::size_t(i * ld + j)], j < n ? hr[std::size_t(i)] * 2 + hc[std::size_t(j)] : -9.f) << m << "x" << n << " at " << i << "," << j;
+        ASSERT_EQ(hy[std::size_t(i * ld + j)], j < n ? hr[std::size_t(i)] * 2 + hc[std::size_t(j)] : -9.f)
+            << m << "x" << n << " at " << i << "," << j;
   }
 }
 
@@ -258,8 +264,8 @@ TEST_P(Edges, ExplicitCastsRound) {
 }
 
 // x % 0 is the same with and without x / 0 beside it (A47); the quotient truncates (A13); the same on scalars.
-constinit auto int_div = kernel("int_div", [](In<std::int64_t> a, In<std::int64_t> b, Out<std::int64_t> q, Out<std::int64_t> r,
-                                              Out<std::int64_t> rs, Const<int> N) {
+constinit auto int_div = kernel("int_div", [](In<std::int64_t> a, In<std::int64_t> b, Out<std::int64_t> q,
+                                              Out<std::int64_t> r, Out<std::int64_t> rs, Const<int> N) {
   Tile i = arange(N), x = load(a + i), y = load(b + i);
   store(q + i, x / y);
   store(r + i, x % y);
@@ -268,9 +274,11 @@ constinit auto int_div = kernel("int_div", [](In<std::int64_t> a, In<std::int64_
 TEST_P(Edges, IntegerDivisionHasOneRule) {
   Stream s(device());
   const std::int64_t lo = std::numeric_limits<std::int64_t>::min();
-  std::vector<std::int64_t> ha{2, -2, 0, 7, -7, 7, -7, lo, lo, 5, 15, -15, 1, 0, lo, -1}, hb{0, 0, 0, 2, 2, -2, -2, -1, 0, 5, -2, -2, lo, lo, lo, 1};
+  std::vector<std::int64_t> ha{2, -2, 0, 7, -7, 7, -7, lo, lo, 5, 15, -15, 1, 0, lo, -1},
+      hb{0, 0, 0, 2, 2, -2, -2, -1, 0, 5, -2, -2, lo, lo, lo, 1};
   const int n = int(ha.size());
-  Buffer<std::int64_t> a(device(), ha.size()), b(device(), ha.size()), q(device(), ha.size()), r(device(), ha.size()), rs(device(), 1);
+  Buffer<std::int64_t> a(device(), ha.size()), b(device(), ha.size()), q(device(), ha.size()), r(device(), ha.size()),
+      rs(device(), 1);
   a.upload(ha), b.upload(hb);
   int_div.launch(s, 1, a, b, q, r, rs, n);
   s.synchronize();

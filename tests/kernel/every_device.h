@@ -22,6 +22,6 @@ inline std::string device_label(const testing::TestParamInfo<std::size_t>& info)
 
 }  // namespace kiln::test
 
-#define KILN_ON_EVERY_DEVICE(Fixture)                                                                          \
-  INSTANTIATE_TEST_SUITE_P(Devices, Fixture, testing::Range(std::size_t(0), kiln::test::devices().size()),     \
+#define KILN_ON_EVERY_DEVICE(Fixture)                                                                      \
+  INSTANTIATE_TEST_SUITE_P(Devices, Fixture, testing::Range(std::size_t(0), kiln::test::devices().size()), \
                            kiln::test::device_label)

@@ -14,15 +14,16 @@ using kiln::test::EveryDevice;
 using testing::HasSubstr;
 
 constinit auto copy = kernel("copy", [](In<float> x, Out<float> y, Int n, Const<int> BLOCK) {
-  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
-  store(y + i, load(x + i, mask), mask);
-}).names("x y n BLOCK");
+                        Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+                        store(y + i, load(x + i, mask), mask);
+                      }).names("x y n BLOCK");
 constinit auto copy_unmasked = kernel("copy_unmasked", [](In<float> x, Out<float> y, Const<int> BLOCK) {
   Tile i = program_id(0) * BLOCK + arange(BLOCK);
   store(y + i, load(x + i));
 });
 
-template <class E, class F> std::string message_of(F&& f) {
+template <class E, class F>
+std::string message_of(F&& f) {
   try {
     f();
   } catch (const E& e) {
@@ -104,7 +105,8 @@ TEST_P(Refusals, HostPointer) {
   Stream s(device());
   std::vector<float> host(4);
   Buffer<float> x(device(), 4);
-  std::string m = message_of<UserError>([&] { copy.launch(s, 1, x, device_ptr<float>(reinterpret_cast<DevicePtr>(host.data())), 4, 128); });
+  std::string m = message_of<UserError>(
+      [&] { copy.launch(s, 1, x, device_ptr<float>(reinterpret_cast<DevicePtr>(host.data())), 4, 128); });
   EXPECT_THAT(m, HasSubstr("y"));
   expect_usable();
 }
@@ -116,7 +118,8 @@ TEST_P(Refusals, AllocationBeyondTheDevice) {
   expect_usable();
 }
 
-// A fault is reported at synchronize with kernel and line. A GPU's context does not survive one, so only the others run it.
+// A fault is reported at synchronize with kernel and line. A GPU's context does not survive one, so only the others run
+// it.
 TEST_P(Refusals, AccessOutOfBoundsNamesTheLine) {
   if (device().kind() == DeviceKind::Cuda) GTEST_SKIP() << "a GPU's context does not survive an illegal access";
   Stream s(device());

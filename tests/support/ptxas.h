@@ -58,7 +58,8 @@ inline Assembly assemble(const std::filesystem::path& tool, const std::string& p
   const TemporaryFolder folder;
   const auto in = folder.path() / "k.ptx";
   std::ofstream(in) << ptx;
-  const ProcessResult r = run_program({tool.string(), "-v", "-arch=" + arch, in.string(), "-o", (folder.path() / "k.cubin").string()});
+  const ProcessResult r =
+      run_program({tool.string(), "-v", "-arch=" + arch, in.string(), "-o", (folder.path() / "k.cubin").string()});
   return {r.status == 0, r.output};
 }
 
