@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -25,8 +24,9 @@ constexpr std::uint64_t kBlockSlice = 1 << 16;  // and before the next resident 
 constexpr std::uint64_t kBlocksPerThread = 4;   // fewer are not worth a host thread of their own
 constexpr std::uint32_t kThreadsPerSm = 2048, kBlocksPerSm = 32, kSharedPerSm = 228 << 10;
 
-/// Registers start with all bits set (a NaN, an address no access is allowed to), so that a value nobody wrote is seen.
-constexpr int kFreshByte = 0xFF;
+/// Registers, shared and local memory start with all bits set (a NaN, an address no access is allowed to), so that a
+/// value nobody wrote is seen.
+constexpr std::uint64_t kFresh = ~std::uint64_t{0};
 
 void broadcast(Warp& w, const SpecialInit& s, std::uint64_t (*value)(const Warp&, std::uint32_t lane, Special)) {
   for (std::uint32_t l = 0; l < kLanes; ++l) {
@@ -173,12 +173,9 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
         static_cast<std::uint32_t>(linear_id / l.grid[0] / l.grid[1])};
   const Program& p = l.program;
   const std::uint32_t threads = l.threads(), n_warps = (threads + kLanes - 1) / kLanes;
-  registers.resize(std::size_t{n_warps} * p.register_words / 2);
-  std::memset(registers.data(), kFreshByte, registers.size() * 8);
-  shared.resize((shared_end() + 7) / 8);
-  std::memset(shared.data(), kFreshByte, shared.size() * 8);
-  local.resize((std::size_t{threads} * p.local_bytes + 7) / 8);
-  std::memset(local.data(), kFreshByte, local.size() * 8);
+  registers.assign(std::size_t{n_warps} * p.register_words / 2, kFresh);
+  shared.assign((shared_end() + 7) / 8, kFresh);
+  local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
   started_at = counters.instructions;
   warps.resize(n_warps);
