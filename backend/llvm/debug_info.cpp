@@ -23,7 +23,7 @@ DebugInfo::DebugInfo(llvm::Module& m, llvm::Function& kernel, SourceLoc at, bool
 
 llvm::DIFile* DebugInfo::file(const std::string& path) {
   const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return builder_.createFile(path, ".");
+  if (slash == std::string::npos) return builder_.createFile(path, "");
   return builder_.createFile(path.substr(slash + 1), path.substr(0, slash));
 }
 

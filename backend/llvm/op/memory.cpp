@@ -358,15 +358,19 @@ std::vector<Value*> Access::load_group(const Group& group, llvm::ArrayRef<Value*
   return unpack(words, group.width);
 }
 
+// Vector and elements go to registers of their own and meet in a select: an element loaded over the vector's register
+// would wait for the vector, and every later load with it.
 std::vector<Value*> Access::load_mixed(const Group& group, llvm::ArrayRef<Value*> other) {
   Value* all = all_active(group);
-  std::vector<Value*> elements = load_group(group, other, all);
+  const std::vector<Value*> zeros(other.size(), llvm::Constant::getNullValue(e_.c.type(dtype_)));
+  const std::vector<Value*> vector = load_group(group, zeros, all);
+  std::vector<Value*> elements(other);
   for (int k = 0; k < group.width; ++k) {
     const Lane& lane = lanes_[std::size_t(group.first + k)];
-    if (lane.off) continue;
-    // The element's default is what the vector gave: its value, or `other`.
-    elements[std::size_t(k)] = load_group({group.first + k, 1}, {elements[std::size_t(k)]}, only_here(lane, all))[0];
+    if (!lane.off)
+      elements[std::size_t(k)] = load_group({group.first + k, 1}, other[std::size_t(k)], only_here(lane, all))[0];
   }
+  for (std::size_t k = 0; k < elements.size(); ++k) elements[k] = b_.CreateSelect(all, vector[k], elements[k]);
   return elements;
 }
 
