@@ -104,17 +104,17 @@ std::string emit_ptx(const ir::Function& f, const Target& target, const CompileO
 
 }  // namespace
 
-rt::KernelImage compile(const ir::Function& traced, const Target& wanted, const CompileOptions& options,
+rt::KernelImage compile(const ir::Function& function, const Target& wanted, const CompileOptions& options,
                         CompileStats* stats) {
   const Target minimal = target_named(wanted.arch, wanted.ptx);
   Target target = wanted;
   target.ptx = minimal.ptx;
-  ir::Function f = traced;
+  ir::Function f = function;
   ir::Artefacts artefacts(f, target, options);
-  run_pipeline(f, target, options, stats, &artefacts);
+  if (f.stage < ir::Stage::Laid) run_pipeline(f, target, options, stats, &artefacts);
 
   rt::KernelImage image;
-  image.name = f.name;
+  image.name = cg::entry_name(f.name);
   image.target = target.arch;
   image.signature = signature(f);
   image.candidates = {recipe(*f.exec)};

@@ -9,9 +9,10 @@
 
 namespace kiln {
 
-/// Runs the pipeline on a copy of `traced` (stage Traced) and emits PTX. Calls no driver. `stats` may be null.
+/// Runs the pipeline on a copy of `function` and emits PTX. A function that is already at stage laid (hand-written, or from
+/// kiln_opt) is emitted as it is. Calls no driver. `stats` may be null.
 /// Throws UserError for kernels the target cannot run, InternalError (with the dump's path) for Kiln's own faults.
-rt::KernelImage compile(const ir::Function& traced, const Target&, const CompileOptions&, CompileStats* stats = nullptr);
+rt::KernelImage compile(const ir::Function& function, const Target&, const CompileOptions&, CompileStats* stats = nullptr);
 
 /// Changes whenever generated code may change: Kiln's and LLVM's version, the pass list. Part of every disk-cache key.
 std::string compiler_version();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <llvm/IR/Module.h>
 
+#include <cctype>
+
 #include "backend/llvm/emitter.h"
 #include "backend/llvm/index.h"
 #include "backend/llvm/nvptx.h"
@@ -50,7 +52,7 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
   for (const ir::Param& p : f.params)
     params.push_back(p.type.ptr ? llvm::PointerType::get(m.getContext(), kGlobal) : c.memory_type(p.type.dtype));
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(m.getContext()), params, false);
-  auto* kernel = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, f.name, m);
+  auto* kernel = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, entry_name(f.name), m);
   kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
   kernel->setDoesNotThrow();
   for (unsigned i = 0; i < params.size(); ++i) {
@@ -77,7 +79,8 @@ Emitter::Emitter(const ir::Function& function, const Target& target, llvm::Funct
       c{body, target, function.loc},
       b(body),
       kernel(k),
-      geometry(entry, function, 32 * function.exec->warps),
+      geometry(entry, function),
+      hazards(function.exec->cluster > 1),
       has_control_flow(uses_control_flow(function)),
       debug_(debug),
       values_(function.value_count()) {}
@@ -158,10 +161,17 @@ TileValue Emitter::as_plain(ir::Value v) {
                       [&](int r) { return pointer ? pointer_value(b, t, r) : index_value(b, t, r); });
 }
 
+std::string entry_name(const std::string& name) {
+  std::string symbol;
+  for (char x : name) symbol += std::isalnum(static_cast<unsigned char>(x)) || x == '_' || x == '$' ? x : '_';
+  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0]))) symbol.insert(0, "kernel_");
+  return symbol;
+}
+
 std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info,
                                    llvm::LLVMContext& context) {
   KILN_CHECK(f.stage >= ir::Stage::Laid && f.exec.has_value(), "emission needs a function at stage laid");
-  KILN_CHECK(f.exec->team == ir::Team::Cta && f.exec->programs_per_cta == 1, "emission of this team is not known");
+  KILN_CHECK(f.exec->team != ir::Team::Warp && f.exec->programs_per_cta == 1, "emission of this team is not known");
   auto module = std::make_unique<llvm::Module>("kiln", context);
   prepare(*module, target);
   llvm::IRBuilder<> entry(context), body(context);

@@ -1,6 +1,7 @@
 // Function at stage laid → llvm::Module with one kernel.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "backend/ir/function.h"
 #include "backend/target.h"
@@ -11,6 +12,9 @@ class LLVMContext;
 }  // namespace llvm
 
 namespace kiln::cg {
+
+/// The kernel's symbol: `name` with everything PTX does not allow in one replaced.
+std::string entry_name(const std::string& name);
 
 /// The module is prepared for `target` (nvptx.h) and not yet optimised. The kernel has the name of `f` and its
 /// parameters in order, naturally aligned, as rt::ArgSig lays them out. Throws UserError for what the target cannot

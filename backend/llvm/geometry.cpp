@@ -13,31 +13,45 @@ namespace {
 using ir::Hw;
 constexpr int kLaneBits = 5;
 
-/// Basis of bit k of the thread index: lanes first, then warps; zero where the layout has no such bit.
-std::vector<std::int64_t> thread_basis(const ir::LinearLayout& layout, int k) {
-  const Hw h = k < kLaneBits ? Hw::Lane : Hw::Warp;
-  const int bit = k < kLaneBits ? k : k - kLaneBits;
-  return bit < layout.in_bits(h) ? layout.basis(h, bit) : std::vector<std::int64_t>(std::size_t(layout.rank()), 0);
-}
-
-std::int64_t replicated_thread_bits(const ir::LinearLayout& layout, int thread_bits) {
-  const std::int64_t all = (std::int64_t(1) << thread_bits) - 1;
-  const std::int64_t lanes = layout.free_bits(Hw::Lane), warps = layout.free_bits(Hw::Warp);
-  std::int64_t missing = 0;
-  for (int k = 0; k < thread_bits; ++k) {
-    const bool absent = k < kLaneBits ? k >= layout.in_bits(Hw::Lane) : k - kLaneBits >= layout.in_bits(Hw::Warp);
-    if (absent) missing |= std::int64_t(1) << k;
-  }
-  return (lanes | warps << kLaneBits | missing) & all;
+int log2_of(int n, const char* what) {
+  KILN_CHECK(n > 0 && std::has_single_bit(unsigned(n)), fmt::format("{} {} a team", n, what));
+  return std::countr_zero(unsigned(n));
 }
 
 }  // namespace
 
-GeometryCache::GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f, int threads)
-    : entry_(entry), f_(f), thread_bits_(std::countr_zero(unsigned(threads))) {
-  KILN_CHECK(std::has_single_bit(unsigned(threads)) && threads >= 32, fmt::format("{} threads a block", threads));
-  tid_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+GeometryCache::GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f)
+    : entry_(entry),
+      f_(f),
+      warp_bits_(log2_of(f.exec->warps, "warps")),
+      block_bits_(log2_of(f.exec->cluster, "blocks")),
+      thread_bits_(kLaneBits + warp_bits_ + block_bits_) {
+  const llvm::ArrayRef<llvm::Type*> none;
+  tid_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, none, {});
+  if (block_bits_ != 0) {
+    llvm::Value* rank = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank, none, {});
+    tid_ = entry_.CreateAdd(tid_, entry_.CreateShl(rank, std::uint64_t(kLaneBits + warp_bits_), "", true, true), "",
+                            true, true);
+  }
   scalar_ = scalar();
+}
+
+/// Basis of bit k of the thread index; zero where the layout has no such bit.
+std::vector<std::int64_t> GeometryCache::thread_basis(const ir::LinearLayout& layout, int k) const {
+  const int warp = k - kLaneBits, block = warp - warp_bits_;
+  const Hw h = warp < 0 ? Hw::Lane : block < 0 ? Hw::Warp : Hw::Block;
+  const int bit = warp < 0 ? k : block < 0 ? warp : block;
+  return bit < layout.in_bits(h) ? layout.basis(h, bit) : std::vector<std::int64_t>(std::size_t(layout.rank()), 0);
+}
+
+/// Mask of the bits of the thread index along which elements repeat.
+std::int64_t GeometryCache::replicated_threads(const ir::LinearLayout& layout) const {
+  const auto bits_of = [&](Hw h, int count) {
+    const std::int64_t absent = ((std::int64_t(1) << count) - 1) & ~(layout.in_size(h) - 1);
+    return layout.free_bits(h) | absent;
+  };
+  return bits_of(Hw::Lane, kLaneBits) | bits_of(Hw::Warp, warp_bits_) << kLaneBits |
+         bits_of(Hw::Block, block_bits_) << (kLaneBits + warp_bits_);
 }
 
 const Geometry& GeometryCache::of(const ir::Type& type) {
@@ -67,8 +81,9 @@ llvm::Value* GeometryCache::owner_where_zero(std::int64_t thread_bits) {
 
 Geometry GeometryCache::tile(const ir::LinearLayout& layout, const ir::Shape& shape) {
   KILN_CHECK(layout.rank() == int(shape.size()), "layout " + layout.str() + " has another rank than its tile");
-  KILN_CHECK(layout.in_bits(Hw::Lane) <= kLaneBits && layout.in_bits(Hw::Warp) <= thread_bits_ - kLaneBits,
-             fmt::format("layout {} does not fit {} threads", layout.str(), 1 << thread_bits_));
+  KILN_CHECK(layout.in_bits(Hw::Lane) <= kLaneBits && layout.in_bits(Hw::Warp) <= warp_bits_ &&
+                 layout.in_bits(Hw::Block) <= block_bits_,
+             fmt::format("layout {} does not fit a team of {} threads", layout.str(), 1 << thread_bits_));
   Geometry g;
   const int rank = layout.rank();
   for (std::int64_t r = 0; r < layout.in_size(Hw::Register); ++r) g.parts.push_back(layout.apply({{Hw::Register, r}}));
@@ -99,7 +114,7 @@ Geometry GeometryCache::tile(const ir::LinearLayout& layout, const ir::Shape& sh
         }
     g.first.push_back(same);
   }
-  const std::int64_t free_threads = replicated_thread_bits(layout, thread_bits_);
+  const std::int64_t free_threads = replicated_threads(layout);
   g.owner = owner_where_zero(free_threads);
   g.replicated = free_threads != 0 || free_regs != 0;
   return g;

@@ -34,25 +34,26 @@ struct Geometry {
 /// Makes geometries; what they compute stands in the function's entry block, so that it dominates every use.
 class GeometryCache {
  public:
-  /// `entry`: inserts into the entry block. `threads`: of the block, a power of two.
-  GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f, int threads);
+  /// `entry`: inserts into the entry block.
+  GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f);
 
   const Geometry& of(const ir::Type&);
   /// Coordinate of one register as a sum; swizzled axes compute their exclusive or at `b`.
   static TileValue::Reg coordinate(llvm::IRBuilder<>& b, const Geometry& g, int reg, int axis);
-  llvm::Value* thread_index() const { return tid_; }
   llvm::IRBuilder<>& entry() { return entry_; }
 
  private:
   Geometry scalar();
+  std::vector<std::int64_t> thread_basis(const ir::LinearLayout&, int bit) const;
+  std::int64_t replicated_threads(const ir::LinearLayout&) const;
   Geometry tile(const ir::LinearLayout&, const ir::Shape&);
   Geometry::Axis axis(const std::vector<std::int64_t>& bases);
   llvm::Value* owner_where_zero(std::int64_t thread_bits);
 
   llvm::IRBuilder<>& entry_;
   const ir::Function& f_;
-  int thread_bits_;
-  llvm::Value* tid_;
+  int warp_bits_, block_bits_, thread_bits_;
+  llvm::Value* tid_;  ///< of the team: lane, warp and block bits
   std::map<std::pair<ir::LayoutId, ir::Shape>, Geometry> tiles_;
   std::map<std::vector<std::int64_t>, Geometry::Axis> axes_;
   Geometry scalar_;

@@ -1,6 +1,5 @@
 #include "backend/llvm/hazards.h"
 
-#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Operator.h>
 
 #include "backend/llvm/ptx_asm.h"
@@ -18,6 +17,7 @@ llvm::Value* distance(llvm::IRBuilder<>& at, llvm::Value* a, llvm::Value* b) {
     a = ga->getPointerOperand();
     b = gb->getPointerOperand();
   }
+  if (a == b) return at.getInt64(0);
   llvm::Type* i64 = at.getInt64Ty();
   return at.CreateSub(at.CreatePtrToInt(b, i64), at.CreatePtrToInt(a, i64));
 }
@@ -42,8 +42,21 @@ llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const Memory
 
 }  // namespace
 
+// The cluster barrier's default semantics, release and acquire at cluster scope, order global memory too.
+void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
+  PtxAsm text;
+  const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
+  if (cluster_) {
+    text.line(when + "barrier.cluster.arrive.aligned;");
+    text.line(when + "barrier.cluster.wait.aligned;");
+  } else {
+    text.line(when + "bar.sync 0;");
+  }
+  text.emit(b)->setConvergent();
+}
+
 void Hazards::barrier(llvm::IRBuilder<>& b) {
-  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, llvm::ArrayRef<llvm::Type*>{}, {b.getInt32(0)});
+  barrier_where(b, nullptr);
   pending_.clear();
 }
 
@@ -56,10 +69,7 @@ void Hazards::before(llvm::IRBuilder<>& b, MemoryAccess access) {
   if (auto* known = llvm::dyn_cast<llvm::Constant>(any)) {
     if (!known->isNullValue()) barrier(b);
   } else {
-    PtxAsm text;
-    const std::string p = text.in(any, 'b');
-    text.line("@" + p + " bar.sync 0;");
-    text.emit(b)->setConvergent();
+    barrier_where(b, any);
   }
   stores_ += access.store;
   pending_.push_back(std::move(access));

@@ -1,4 +1,4 @@
-// Hazards: where a block barrier is needed to keep the program order of memory operations.
+// Hazards: where a barrier of the team is needed to keep the program order of memory operations.
 //
 // A program's loads and stores happen in program order, element by element, whatever pointers overlap. Within one
 // thread the hardware keeps that order. Between threads nothing does: thread 1 may already store what thread 0 has yet
@@ -37,6 +37,9 @@ struct MemoryAccess {
 
 class Hazards {
  public:
+  /// `cluster`: the program's team spans several blocks, so its barriers do.
+  explicit Hazards(bool cluster) : cluster_(cluster) {}
+
   /// To be called before the code of `access` is emitted at `b`.
   void before(llvm::IRBuilder<>& b, MemoryAccess access);
 
@@ -59,6 +62,9 @@ class Hazards {
   void barrier(llvm::IRBuilder<>& b);
 
  private:
+  void barrier_where(llvm::IRBuilder<>& b, llvm::Value* active);
+
+  const bool cluster_;
   std::vector<MemoryAccess> pending_;  ///< since the last unconditional barrier on every path
   int stores_ = 0;                     ///< seen so far
 };

@@ -425,7 +425,7 @@ void Access::store(const TileValue& value) {
 // --- scalars ---------------------------------------------------------------------------------------------------------
 
 /// A loaded scalar may decide a branch with a barrier inside, so it must be the same in all threads whatever other
-/// programs write meanwhile: thread 0 loads it and hands it round.
+/// programs write meanwhile: one thread loads it and hands it round.
 TileValue hand_round(Emitter& e, Value* loaded, const Geometry& g, DType dtype) {
   llvm::IRBuilder<>& b = e.b;
   llvm::Type* memory = e.c.memory_type(dtype);
@@ -445,7 +445,15 @@ TileValue hand_round(Emitter& e, Value* loaded, const Geometry& g, DType dtype) 
   PtxAsm write;
   const std::string v = write.in(b.CreateZExt(bits, b.getInt64Ty())), p = write.in(g.owner, 'b');
   const std::string at = write.in(b.CreatePtrToInt(slot, b.getInt64Ty()));
-  write.line("@" + p + " st.shared.b64 [" + at + "], " + v + ";");
+  if (e.exec().cluster == 1) write.line("@" + p + " st.shared.b64 [" + at + "], " + v + ";");
+  else {
+    write.line("{ .reg .b64 there;");
+    for (int rank = 0; rank < e.exec().cluster; ++rank) {
+      write.line("mapa.shared::cluster.u64 there, " + at + ", " + std::to_string(rank) + ";");
+      write.line("@" + p + " st.shared::cluster.b64 [there], " + v + ";");
+    }
+    write.line("}");
+  }
   write.emit(b);
   e.hazards.barrier(b);
   PtxAsm read;

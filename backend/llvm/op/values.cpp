@@ -23,14 +23,16 @@ llvm::Constant* literal(Emitter& e, const ir::Literal& l) {
   return llvm::ConstantInt::get(e.c.type(l.dtype), l.bits);
 }
 
-llvm::Value* grid_register(Emitter& e, llvm::Intrinsic::ID x, std::int64_t axis) {
-  // The intrinsics of x, y, z are consecutive neither by name nor by number, so each is listed.
+/// A program is a block, or a cluster of them.
+llvm::Value* program_register(Emitter& e, bool count, std::int64_t axis) {
   using namespace llvm::Intrinsic;
-  const bool id = x == nvvm_read_ptx_sreg_ctaid_x;
-  const ID ids[3] = {x, id ? nvvm_read_ptx_sreg_ctaid_y : nvvm_read_ptx_sreg_nctaid_y,
-                     id ? nvvm_read_ptx_sreg_ctaid_z : nvvm_read_ptx_sreg_nctaid_z};
+  constexpr ID kIds[2][2][3] = {
+      {{nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},
+       {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}},
+      {{nvvm_read_ptx_sreg_clusterid_x, nvvm_read_ptx_sreg_clusterid_y, nvvm_read_ptx_sreg_clusterid_z},
+       {nvvm_read_ptx_sreg_nclusterid_x, nvvm_read_ptx_sreg_nclusterid_y, nvvm_read_ptx_sreg_nclusterid_z}}};
   llvm::IRBuilder<>& entry = e.geometry.entry();
-  llvm::Value* r = entry.CreateIntrinsic(ids[axis], llvm::ArrayRef<llvm::Type*>{}, {});
+  llvm::Value* r = entry.CreateIntrinsic(kIds[e.exec().cluster > 1][count][axis], llvm::ArrayRef<llvm::Type*>{}, {});
   return entry.CreateZExt(r, entry.getInt64Ty());
 }
 
@@ -61,13 +63,13 @@ void emit_Param(Emitter& e, const ir::Inst& inst) {
 
 void emit_ProgramId(Emitter& e, const ir::Inst& inst) {
   const std::int64_t axis = inst.i64(ir::AttrKey::axis);
-  llvm::Value* id = grid_register(e, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, axis);
+  llvm::Value* id = program_register(e, /*count=*/false, axis);
   e.set(inst.results[0], index_scalar(id, {axis == 0 ? kGridX : kGridYZ, 1}));
 }
 
 void emit_NumPrograms(Emitter& e, const ir::Inst& inst) {
   const std::int64_t axis = inst.i64(ir::AttrKey::axis);
-  llvm::Value* n = grid_register(e, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, axis);
+  llvm::Value* n = program_register(e, /*count=*/true, axis);
   e.set(inst.results[0], index_scalar(n, {(axis == 0 ? kGridX : kGridYZ) + Range::of(1), 1}));
 }
 
