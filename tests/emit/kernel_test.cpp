@@ -1,0 +1,142 @@
+// Everything of a kernel but its instructions: entry, parameters, directives, lines, image.
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "tests/emit/emit_fixture.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kCopy = copy_kernel("f32", 1024, "align=16", "align=16");
+
+TEST(Kernel, EntryAndParametersFollowTheSignature) {
+  const rt::KernelImage image =
+      image_of(kernel("param \"p\" : ptr<f32> access=readwrite align=16\n"
+                      "param \"flag\" : i1 access=read\nparam \"h\" : f16 access=read\n"
+                      "param \"b\" : i8 access=read\nparam \"d\" : f64 access=read\n"
+                      "param \"n\" : index access=read align=16\nparam : index access=read one\n",
+                      "  %0 = param index=0 : ptr<f32>\n  %1 = param index=6 : index\n"
+                      "  %2 = cast %1 : f32\n  store %0, %2\n"));
+  EXPECT_IR(image.ptx, R"(
+    // CHECK: .visible .entry k(
+    // CHECK-NEXT: .param .u64 .ptr .global .align 16 k_param_0,
+    // CHECK-NEXT: .param .{{[bu]}}8 k_param_1,
+    // CHECK-NEXT: .param {{.b16 k_param_2|.align 2 .b8 k_param_2.2.}},
+    // CHECK-NEXT: .param .{{[bu]}}8 k_param_3,
+    // CHECK-NEXT: .param .{{[bf]}}64 k_param_4,
+    // CHECK-NEXT: .param .u64 k_param_5,
+    // CHECK-NEXT: .param .u64 k_param_6
+    // The parameter known to be 1 is compiled in.
+    // CHECK-NOT: ld.param{{.*}}k_param_6
+    // CHECK: st.global.b32 {{.*}}, 1065353216;
+  )");
+  std::vector<std::uint32_t> offsets;
+  for (const rt::Arg& a : image.signature.args) offsets.push_back(a.offset);
+  EXPECT_THAT(offsets, ElementsAre(0, 8, 10, 12, 16, 24, 32));
+  EXPECT_EQ(image.signature.bytes, 40u);
+  EXPECT_EQ(image.signature.args[5].align, 16u);
+  EXPECT_TRUE(image.signature.args[6].is_one);
+  EXPECT_EQ(image.signature.args[6].name, "argument 7 (index)");
+}
+
+TEST(Kernel, ReportNamesFactsAndBytes) {
+  const rt::KernelImage image = image_of(kCopy);
+  EXPECT_THAT(image.report.facts,
+              ElementsAre("in is aligned to 16 bytes", "out is aligned to 16 bytes", "n is divisible by 16"));
+  EXPECT_EQ(image.report.bytes_read_per_program, 4096);
+  EXPECT_EQ(image.report.bytes_written_per_program, 4096);
+  EXPECT_EQ(image.name, "k");
+  EXPECT_EQ(image.target, "sm_90a");
+  EXPECT_EQ(image.definition.str(), "k.cpp:10");
+}
+
+TEST(Kernel, LaunchBoundsAreDirectives) {
+  CompileOptions options;
+  options.num_warps = 4;
+  options.max_registers = 64;
+  const rt::KernelImage image = image_of(kCopy, "sm_90a", options);
+  EXPECT_THAT(image.ptx, AllOf(HasSubstr(".reqntid 128"), HasSubstr(".maxnreg 64"), Not(HasSubstr("cluster"))));
+  EXPECT_EQ(image.recipe().block[0], 128u);
+  EXPECT_EQ(image.recipe().max_registers, 64u);
+  options.cluster = 4;
+  EXPECT_THAT(ptx_of(kCopy, "sm_90a", options), HasSubstr(".reqnctapercluster 4"));
+}
+
+TEST(Kernel, LinesAreTheUsers) {
+  std::string text = kCopy;
+  text.replace(text.find("  store"), std::string::npos, "  store %15, %13, %10 loc(\"src/user.cpp\":77:5)\n}\n");
+  EXPECT_IR(ptx_of(text), R"(
+    // CHECK: .loc [[K:[0-9]+]] 10 3
+    // CHECK: .loc [[U:[0-9]+]] 77 5
+    // CHECK: st.global
+    // CHECK-DAG: .file [[K]] "k.cpp"
+    // CHECK-DAG: .file [[U]] "src/user.cpp"
+  )");
+  CompileOptions options;
+  options.line_info = false;
+  EXPECT_THAT(ptx_of(text, "sm_90a", options),
+              AllOf(Not(HasSubstr(".loc")), Not(HasSubstr(".file")), Not(HasSubstr(".section"))));
+}
+
+TEST(Kernel, IsaIsWhatTheDriverTakes) {
+  EXPECT_THAT(image_of(kCopy, "sm_90a", {}, 83).ptx, HasSubstr(".version 8.3"));
+  EXPECT_THAT(image_of(kCopy, "sm_90a", {}, 99).ptx, HasSubstr(".version 9.0"));
+  EXPECT_THAT(image_of(kCopy, "sm_90a").ptx, HasSubstr(".version 8.0"));
+  for (const std::string& arch : known_targets()) EXPECT_THAT(ptx_of(kCopy, arch), HasSubstr(".target " + arch));
+}
+
+TEST(Kernel, TooOldADriverIsNamed) {
+  try {
+    target_named("sm_90a", 78);
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("sm_90a"), HasSubstr("8.0"), HasSubstr("7.8")));
+  }
+}
+
+TEST(Kernel, UnknownTargetListsTheKnownOnes) {
+  try {
+    target_named("sm_70");
+    FAIL();
+  } catch (const UserError& e) {
+    for (const std::string& arch : known_targets()) EXPECT_THAT(e.what(), HasSubstr(arch));
+  }
+}
+
+TEST(Kernel, EqualInputGivesEqualPtxInEveryThread) {
+  std::string other;
+  std::thread second([&] { other = ptx_of(kCopy); });
+  const std::string here = ptx_of(kCopy);
+  second.join();
+  EXPECT_EQ(here, other);
+  EXPECT_EQ(here, ptx_of(kCopy));
+}
+
+TEST(Kernel, AnyNameBecomesASymbol) {
+  std::string text = kCopy;
+  text.replace(text.find("\"k\""), 3, "\"2 fast: relu(x)\"");
+  const rt::KernelImage image = image_of(text);
+  EXPECT_EQ(image.name, "kernel_2_fast__relu_x_");
+  EXPECT_THAT(image.ptx, HasSubstr(".entry " + image.name + "("));
+}
+
+TEST(Kernel, CompilerVersionNamesWhatGeneratesCode) {
+  EXPECT_THAT(compiler_version(),
+              AllOf(HasSubstr("kiln "), HasSubstr("llvm 22"), HasSubstr("assign-layouts"), HasSubstr("instcombine")));
+}
+
+TEST(Kernel, StatsHaveEveryStage) {
+  CompileStats stats;
+  compile(ir::parse(kCopy), target_named("sm_90a"), {}, &stats);
+  std::vector<std::string> stages;
+  for (const StageTime& t : stats.times) stages.push_back(t.stage);
+  EXPECT_THAT(stages,
+              ElementsAre("infer-facts", "canonicalise", "choose-exec", "assign-layouts", "emit", "llvm", "ptx"));
+}
+
+}  // namespace
+}  // namespace kiln::test

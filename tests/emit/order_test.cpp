@@ -1,0 +1,143 @@
+// Barriers: program order of memory operations between the threads of a program.
+#include "tests/emit/emit_fixture.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// x and y are pointers, %i = arange(512), %px = x + i, %py = y + i.
+std::string two_arrays(const std::string& body) {
+  return R"(
+    kernel "k" stage=traced
+    param "x" : ptr<f32> access=readwrite align=16
+    param "y" : ptr<f32> access=readwrite align=16
+    {
+      %0 = param index=0 : ptr<f32>
+      %1 = param index=1 : ptr<f32>
+      %2 = arange start=0 end=512 : tile<512xindex>
+      %3 = splat %0 : tile<512xptr<f32>>
+      %4 = splat %1 : tile<512xptr<f32>>
+      %5 = ptr_add %3, %2 : tile<512xptr<f32>>
+      %6 = ptr_add %4, %2 : tile<512xptr<f32>>
+)" + body +
+         "    }\n";
+}
+
+TEST(Order, InPlaceUpdateNeedsNoBarrier) {
+  EXPECT_PTX(two_arrays(R"(
+      %7 = load %5 : tile<512xf32>
+      %8 = neg %7 : tile<512xf32>
+      store %5, %8
+      %9 = load %5 : tile<512xf32>
+      %10 = exp %9 : tile<512xf32>
+      store %5, %10
+  )") + "// CHECK-NOT: bar.sync\n");
+}
+
+TEST(Order, ArraysThatMayOverlapSynchroniseOnlyWhereTheyDo) {
+  EXPECT_PTX(two_arrays(R"(
+      %7 = load %5 : tile<512xf32>
+      store %6, %7
+  )") + R"(
+    // CHECK: ld.global
+    // CHECK: setp.lt.u64
+    // CHECK: setp.ne
+    // CHECK: @%p{{[0-9]+}} bar.sync 0;
+    // CHECK: st.global
+    // CHECK-NOT: bar.sync
+  )");
+}
+
+TEST(Order, ShiftedReadOfWhatWasWrittenWaits) {
+  EXPECT_PTX(two_arrays(R"(
+      %7 = load %6 : tile<512xf32>
+      store %5, %7
+      %8 = constant value=index(511) : index
+      %9 = splat %8 : tile<512xindex>
+      %10 = sub %9, %2 : tile<512xindex>
+      %11 = ptr_add %3, %10 : tile<512xptr<f32>>
+      %12 = load %11 : tile<512xf32>
+      store %6, %12
+  )") + R"(
+    // CHECK: st.global
+    // CHECK: bar.sync 0;
+    // CHECK: ld.global
+  )");
+}
+
+TEST(Order, SpansThatCannotMeetNeedNoBarrier) {
+  EXPECT_PTX(two_arrays(R"(
+      %7 = load %5 : tile<512xf32>
+      %8 = constant value=index(512) : index
+      %9 = splat %8 : tile<512xindex>
+      %10 = add %9, %2 : tile<512xindex>
+      %11 = ptr_add %3, %10 : tile<512xptr<f32>>
+      store %11, %7
+  )") + "// CHECK-NOT: bar.sync\n");
+}
+
+TEST(Order, LoadsAloneNeverWait) {
+  const std::string ptx = ptx_of(two_arrays(R"(
+      %7 = load %5 : tile<512xf32>
+      %8 = load %6 : tile<512xf32>
+      %9 = add %7, %8 : tile<512xf32>
+      store %5, %9
+  )"));
+  const std::size_t second = ptx.rfind("ld.global");
+  EXPECT_THAT(ptx.substr(0, second), Not(HasSubstr("bar.sync")));
+}
+
+TEST(Order, AddressesReadFromMemoryWaitAlways) {
+  EXPECT_PTX(R"(
+    kernel "k" stage=traced
+    param "x" : ptr<f32> access=readwrite align=16
+    param "at" : ptr<const index> access=read align=16
+    {
+      %0 = param index=0 : ptr<f32>
+      %1 = param index=1 : ptr<const index>
+      %2 = arange start=0 end=512 : tile<512xindex>
+      %3 = splat %1 : tile<512xptr<const index>>
+      %4 = ptr_add %3, %2 : tile<512xptr<const index>>
+      %5 = load %4 : tile<512xindex>
+      %6 = splat %0 : tile<512xptr<f32>>
+      %7 = ptr_add %6, %5 : tile<512xptr<f32>>
+      %8 = load %7 : tile<512xf32>
+      store %7, %8
+    }
+    // CHECK: ld.global.b32
+    // CHECK-NEXT: {{.*}}
+    // CHECK: bar.sync 0;
+    // CHECK: st.global.b32
+  )");
+}
+
+TEST(Order, LoopsThatStoreOrderTheirIterations) {
+  EXPECT_PTX(two_arrays(R"(
+      %7 = constant value=index(0) : index
+      %8 = constant value=index(10) : index
+      %9 = constant value=index(1) : index
+      for %7, %8, %9 {(%10 : index)
+        %11 = load %5 : tile<512xf32>
+        store %5, %11
+        yield
+      }
+  )") + R"(
+    // CHECK: st.global
+    // CHECK: bar.sync 0;
+    // CHECK: bra
+  )");
+}
+
+TEST(Order, ClustersUseTheClusterBarrier) {
+  CompileOptions options;
+  options.cluster = 2;
+  const std::string ptx =
+      ptx_of(two_arrays("      %7 = load %5 : tile<512xf32>\n      store %6, %7\n"), "sm_90a", options);
+  EXPECT_THAT(ptx, AllOf(HasSubstr("barrier.cluster.arrive.aligned"), HasSubstr("barrier.cluster.wait.aligned"),
+                         Not(HasSubstr("bar.sync")), HasSubstr(".reqnctapercluster 2"), HasSubstr("%cluster_ctarank")));
+}
+
+}  // namespace
+}  // namespace kiln::test
