@@ -27,8 +27,6 @@ TileValue advance(llvm::IRBuilder<>& b, const Geometry& g, const TileValue& ptr,
                   std::int64_t bytes);
 /// Address of register r without its constant part: to be written as [address + c].
 llvm::Value* address(llvm::IRBuilder<>& b, const TileValue& ptr, int r);
-/// A pointer tile whose whole addresses stand in the registers.
-TileValue pointer_of_addresses(const Geometry& g, const TileValue& plain);
 /// The whole address of register r as a pointer.
 llvm::Value* pointer_value(llvm::IRBuilder<>& b, const TileValue& ptr, int r);
 

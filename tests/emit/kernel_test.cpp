@@ -1,6 +1,12 @@
 // Everything of a kernel but its instructions: entry, parameters, directives, lines, image.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "tests/emit/emit_fixture.h"
 
@@ -62,8 +68,6 @@ TEST(Kernel, LaunchBoundsAreDirectives) {
   EXPECT_THAT(image.ptx, AllOf(HasSubstr(".reqntid 128"), HasSubstr(".maxnreg 64"), Not(HasSubstr("cluster"))));
   EXPECT_EQ(image.recipe().block[0], 128u);
   EXPECT_EQ(image.recipe().max_registers, 64u);
-  options.cluster = 4;
-  EXPECT_THAT(ptx_of(kCopy, "sm_90a", options), HasSubstr(".reqnctapercluster 4"));
 }
 
 TEST(Kernel, LinesAreTheUsers) {
@@ -122,6 +126,50 @@ TEST(Kernel, AnyNameBecomesASymbol) {
   const rt::KernelImage image = image_of(text);
   EXPECT_EQ(image.name, "kernel_2_fast__relu_x_");
   EXPECT_THAT(image.ptx, HasSubstr(".entry " + image.name + "("));
+}
+
+/// Environment of one test, and a folder for its files.
+class Artefacts : public testing::Test {
+ protected:
+  Artefacts() {
+    std::string name = (std::filesystem::temp_directory_path() / "kiln-emit-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) folder_ = name;
+  }
+  ~Artefacts() override {
+    for (const char* knob : {"KILN_DUMP", "KILN_DUMP_DIR", "KILN_OVERRIDE"}) unsetenv(knob);
+    env::reload();
+    std::filesystem::remove_all(folder_);
+  }
+  void set(const char* knob, const std::string& value) {
+    setenv(knob, value.c_str(), 1);
+    env::reload();
+  }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_))
+      if (entry.is_regular_file()) found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Artefacts, LlvmIrAndPtxAreDumpedAfterThePasses) {
+  set("KILN_DUMP_DIR", folder_.string());
+  set("KILN_DUMP", "llvm,ptx");
+  const std::string ptx = ptx_of(kCopy);
+  const auto found = files();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].filename(), "05-llvm.ll");
+  EXPECT_EQ(found[1].filename(), "06-ptx.ptx");
+  std::ifstream file(found[1]);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), ptx);
+}
+
+TEST_F(Artefacts, PtxOfTheOverrideFolderReplacesTheCompilers) {
+  std::ofstream(folder_ / "06-ptx.ptx") << "// k by hand\n";
+  set("KILN_OVERRIDE", folder_.string());
+  EXPECT_EQ(ptx_of(kCopy), "// k by hand\n");
 }
 
 TEST(Kernel, CompilerVersionNamesWhatGeneratesCode) {

@@ -131,12 +131,33 @@ TEST(Order, LoopsThatStoreOrderTheirIterations) {
 }
 
 TEST(Order, ClustersUseTheClusterBarrier) {
-  CompileOptions options;
-  options.cluster = 2;
-  const std::string ptx =
-      ptx_of(two_arrays("      %7 = load %5 : tile<512xf32>\n      store %6, %7\n"), "sm_90a", options);
-  EXPECT_THAT(ptx, AllOf(HasSubstr("barrier.cluster.arrive.aligned"), HasSubstr("barrier.cluster.wait.aligned"),
-                         Not(HasSubstr("bar.sync")), HasSubstr(".reqnctapercluster 2"), HasSubstr("%cluster_ctarank")));
+  EXPECT_PTX(R"(
+    kernel "k" stage=laid
+    exec team=cluster warps=4 programs_per_cta=1 cluster=2 max_registers=0 load_hint=plain store_hint=plain
+    param "x" : ptr<f32> access=readwrite align=16
+    param "y" : ptr<f32> access=readwrite align=16
+    layout #0 = [register=(1)(2) lane=(4)(8)(16)(32)(64) warp=(128)(256) block=(512)] -> 1024
+    {
+      %0 = param index=0 : ptr<f32>
+      %1 = param index=1 : ptr<f32>
+      %2 = program_id axis=0 : index
+      %3 = splat %2 : tile<1024xindex, #0>
+      %4 = arange start=0 end=1024 : tile<1024xindex, #0>
+      %5 = add %3, %4 : tile<1024xindex, #0>
+      %6 = splat %0 : tile<1024xptr<f32>, #0>
+      %7 = ptr_add %6, %5 : tile<1024xptr<f32>, #0>
+      %8 = load %7 : tile<1024xf32, #0>
+      %9 = splat %1 : tile<1024xptr<f32>, #0>
+      %10 = ptr_add %9, %5 : tile<1024xptr<f32>, #0>
+      store %10, %8
+    }
+    // CHECK: .reqnctapercluster 2
+    // CHECK-DAG: %cluster_ctarank
+    // CHECK-DAG: %clusterid.x
+    // CHECK-NOT: bar.sync
+    // CHECK: @[[P:%p[0-9]+]] barrier.cluster.arrive.aligned;
+    // CHECK-NEXT: @[[P]] barrier.cluster.wait.aligned;
+  )");
 }
 
 }  // namespace
