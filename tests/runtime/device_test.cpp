@@ -226,8 +226,8 @@ TEST_P(EveryDevice, AddressesThatAreNotTheDevicesAreRefused) {
       rt::launch(*kernel, s_, {1}, pack);
     });
   };
-  EXPECT_THAT(with(0), HasSubstr("argument 1 (x): null pointer"));
-  EXPECT_THAT(with(64), HasSubstr("argument 1 (x): address 0x40 is not memory of " + d_.name()));
+  EXPECT_THAT(with(0), HasSubstr("add_value: x: null pointer"));
+  EXPECT_THAT(with(64), HasSubstr("add_value: x: address 0x40 is not memory of " + d_.name()));
   EXPECT_EQ(with(a.x.ptr()), "nothing was thrown");
   DevicePtr freed;
   {
