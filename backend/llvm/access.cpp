@@ -1,0 +1,338 @@
+#include "backend/llvm/access.h"
+
+#include <numeric>
+
+#include "backend/llvm/index.h"
+
+namespace kiln::cg {
+namespace {
+
+using llvm::Value;
+constexpr int kMaxVectorBytes = 16;
+
+Value* both(llvm::IRBuilder<>& b, Value* x, Value* y) {
+  return x == nullptr ? y : y == nullptr ? x : b.CreateAnd(x, y);
+}
+
+const char* vector_suffix(std::size_t n) { return n == 1 ? "" : n == 2 ? ".v2" : ".v4"; }
+
+std::string braces(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names[0];
+  std::string s = "{";
+  for (std::size_t i = 0; i < names.size(); ++i) s += (i ? ", " : "") + names[i];
+  return s + "}";
+}
+
+}  // namespace
+
+// --- which lanes -----------------------------------------------------------------------------------------------------
+
+/// Lanes of a padded tile that hold no element. Where a power of two divides extent and thread part, neighbours share
+/// one comparison.
+void Access::add_extents() {
+  std::vector<std::pair<std::pair<int, std::int64_t>, Value*>> done;
+  for (int r = 0; r < g_.regs(); ++r) {
+    Lane& lane = lanes_[std::size_t(r)];
+    if (!g_.live[std::size_t(r)]) lane.off = true;
+    for (int a = 0; a < int(g_.axes.size()) && !lane.off; ++a) {
+      const Geometry::Axis& axis = g_.axes[std::size_t(a)];
+      std::int64_t part = g_.parts[std::size_t(r)][std::size_t(a)];
+      if ((part | axis.thread_known.range.hi) < axis.extent) continue;
+      if (!axis.swizzled) {
+        const std::int64_t d = std::gcd(axis.extent, axis.thread_known.divisor);
+        part &= -(d & -d);
+      }
+      Value* inside = nullptr;
+      for (const auto& [key, value] : done)
+        if (key == std::pair(a, part)) inside = value;
+      if (inside == nullptr) {
+        Value* at = axis.swizzled ? GeometryCache::coordinate(b_, g_, r, a).v : axis.thread;
+        const std::int64_t limit = axis.swizzled ? axis.extent : axis.extent - part;
+        inside = b_.CreateICmpSLT(at, b_.getInt32(std::uint32_t(limit)));
+        done.push_back({{a, part}, inside});
+      }
+      lane.active = both(b_, lane.active, inside);
+    }
+  }
+}
+
+void Access::add_mask(const TileValue& mask) {
+  std::vector<std::tuple<Value*, Value*, Value*>> done;
+  for (int r = 0; r < g_.regs(); ++r) {
+    Lane& lane = lanes_[std::size_t(r)];
+    if (lane.off) continue;
+    Value* m = mask.regs[std::size_t(r)].v;
+    if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(m)) {
+      lane.off = constant->isZero();
+      continue;
+    }
+    Value* active = nullptr;
+    for (const auto& [x, y, value] : done)
+      if (x == lane.active && y == m) active = value;
+    if (active == nullptr) {
+      active = both(b_, lane.active, m);
+      done.emplace_back(lane.active, m, active);
+    }
+    lane.active = active;
+  }
+}
+
+void Access::add_owner() {
+  for (int r = 0; r < g_.regs(); ++r)
+    if (g_.first[std::size_t(r)] != r) lanes_[std::size_t(r)].off = true;
+  if (g_.owner != nullptr) add_mask(map_registers(g_, {}, [&](Regs) { return g_.owner; }));
+}
+
+void Access::order(bool store) {
+  MemoryAccess access;
+  access.store = store;
+  access.base = pointer_.uniform;
+  access.private_pattern = pointer_.distinct && !g_.replicated;
+  access.regs = pointer_.regs;
+  access.scale = pointer_.scale;
+  const Range span = pointer_.thread_known.range * Range::of(pointer_.scale) + pointer_.constants_known().range;
+  // Beyond 2^40 bytes a tile's addresses are data, not a span.
+  constexpr std::int64_t far = std::int64_t(1) << 40;
+  access.bounded = span.lo > -far && span.hi < far;
+  if (access.bounded) {
+    access.lo = span.lo;
+    access.hi = span.hi + size_;
+  }
+  e_.hazards.before(b_, std::move(access));
+}
+
+// --- vectors ---------------------------------------------------------------------------------------------------------
+
+bool Access::uniform(const Group& group) const {
+  for (int k = 1; k < group.width; ++k)
+    if (!(lanes_[std::size_t(group.first + k)] == lanes_[std::size_t(group.first)])) return false;
+  return true;
+}
+
+bool Access::neighbours(const Group& group) const {
+  const TileValue::Reg& first = pointer_.regs[std::size_t(group.first)];
+  const std::int64_t total = std::int64_t(group.width) * size_;
+  const std::int64_t divisor = std::gcd(
+      std::gcd(pointer_.uniform_known.divisor, (pointer_.thread_known * Known::constant(pointer_.scale)).divisor),
+      Known::constant(first.c).divisor);
+  if (divisor % total != 0 || group.first + group.width > g_.regs()) return false;
+  for (int k = 0; k < group.width; ++k) {
+    const auto r = std::size_t(group.first + k);
+    if (!g_.live[r] || g_.first[r] != int(r) || !(pointer_.regs[r] == TileValue::Reg{first.v, first.c + k * size_}))
+      return false;
+  }
+  return true;
+}
+
+/// The widest access; half of it, if that makes the predicate equal over each half.
+int Access::preferred_width(int first) const {
+  int widest = 1;
+  for (int w = 2; w * size_ <= kMaxVectorBytes; w *= 2)
+    if (neighbours({first, w})) widest = w;
+  for (int w : {widest, widest / 2})
+    if (w > 1 && uniform({first, w})) return w;
+  return widest;
+}
+
+std::vector<Access::Group> Access::groups() const {
+  std::vector<Group> out;
+  for (int r = 0; r < g_.regs();) {
+    const bool needed = g_.live[std::size_t(r)] && g_.first[std::size_t(r)] == r;
+    if (needed) out.push_back({r, preferred_width(r)});
+    r += needed ? out.back().width : 1;
+  }
+  return out;
+}
+
+Value* Access::address_of(int reg) {
+  Value* v = pointer_.regs[std::size_t(reg)].v;
+  for (const auto& [key, value] : addresses_)
+    if (key == v) return value;
+  addresses_.emplace_back(v, address(b_, pointer_, reg));
+  return addresses_.back().second;
+}
+
+std::string Access::place(const std::string& address, int reg) const {
+  const std::int64_t c = pointer_.regs[std::size_t(reg)].c;
+  // PTX has no minus in an address: a negative offset is written [r+-4].
+  return "[" + address + (c == 0 ? "" : "+" + std::to_string(c)) + "]";
+}
+
+// L1 eviction priorities need PTX 7.4; a hint that cannot be given is left out.
+std::string Access::load_name(const char* vector, int bytes) const {
+  const bool priorities = e_.c.target.ptx >= 74;
+  const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().load_hint : hint_;
+  std::string name = "ld.global";
+  switch (hint) {
+    case ir::CacheHint::Plain: break;
+    case ir::CacheHint::NoAllocate: name += priorities ? ".L1::no_allocate" : ""; break;
+    case ir::CacheHint::Streaming: name += ".cs"; break;
+    case ir::CacheHint::EvictFirst: name += priorities ? ".L1::evict_first" : ""; break;
+  }
+  return name + vector + ".b" + std::to_string(8 * bytes) + " ";
+}
+
+// A store never allocates in L1: its no_allocate is streaming through L2 (docs: "both or neither").
+std::string Access::store_name(const char* vector, int bytes) const {
+  const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().store_hint : hint_;
+  std::string name = "st.global";
+  switch (hint) {
+    case ir::CacheHint::Plain: break;
+    case ir::CacheHint::NoAllocate:
+    case ir::CacheHint::Streaming: name += ".cs"; break;
+    case ir::CacheHint::EvictFirst: name += e_.c.target.ptx >= 74 ? ".L1::evict_first" : ""; break;
+  }
+  return name + vector + ".b" + std::to_string(8 * bytes) + " ";
+}
+
+Value* Access::all_active(const Group& group) {
+  Value* all = nullptr;
+  for (int k = 0; k < group.width; ++k) {
+    const Lane& lane = lanes_[std::size_t(group.first + k)];
+    if (lane.off) return b_.getFalse();
+    all = both(b_, all, lane.active);
+  }
+  return all;
+}
+
+Value* Access::only_here(const Lane& lane, Value* all) { return both(b_, lane.active, b_.CreateNot(all)); }
+
+// --- bits ------------------------------------------------------------------------------------------------------------
+
+Value* Access::to_bits(Value* element) {
+  if (dtype_ == DType::i1) return b_.CreateZExt(element, b_.getInt8Ty());
+  return b_.CreateBitCast(element, bits_type());
+}
+
+Value* Access::from_bits(Value* bits) {
+  if (dtype_ == DType::i1) return b_.CreateIsNotNull(bits);
+  return b_.CreateBitCast(bits, e_.c.type(dtype_));
+}
+
+std::vector<Value*> Access::pack(llvm::ArrayRef<Value*> elements) {
+  const int total = int(elements.size()) * size_;
+  const int n = units(total), per_unit = int(elements.size()) / n;
+  std::vector<Value*> words;
+  for (int u = 0; u < n; ++u) {
+    if (per_unit == 1) {
+      words.push_back(b_.CreateZExt(to_bits(elements[std::size_t(u)]), unit_type(total)));
+      continue;
+    }
+    Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(bits_type(), unsigned(per_unit)));
+    for (int k = 0; k < per_unit; ++k)
+      vector = b_.CreateInsertElement(vector, to_bits(elements[std::size_t(u * per_unit + k)]), std::uint64_t(k));
+    words.push_back(b_.CreateBitCast(vector, unit_type(total)));
+  }
+  return words;
+}
+
+std::vector<Value*> Access::unpack(llvm::ArrayRef<Value*> words, int width) {
+  const int per_unit = width / int(words.size());
+  std::vector<Value*> elements;
+  for (Value* word : words) {
+    if (per_unit == 1) {
+      elements.push_back(from_bits(b_.CreateTrunc(word, bits_type())));
+      continue;
+    }
+    Value* vector = b_.CreateBitCast(word, llvm::FixedVectorType::get(bits_type(), unsigned(per_unit)));
+    for (int k = 0; k < per_unit; ++k) elements.push_back(from_bits(b_.CreateExtractElement(vector, std::uint64_t(k))));
+  }
+  return elements;
+}
+
+// --- loads -----------------------------------------------------------------------------------------------------------
+
+std::vector<Value*> Access::defaults(const Group& group, const TileValue* other) {
+  std::vector<Value*> out;
+  for (int k = 0; k < group.width; ++k)
+    out.push_back(other != nullptr ? other->regs[std::size_t(group.first + k)].v
+                                   : llvm::Constant::getNullValue(e_.c.type(dtype_)));
+  return out;
+}
+
+/// One access, `active` or not as a whole.
+std::vector<Value*> Access::load_group(const Group& group, llvm::ArrayRef<Value*> other, Value* active) {
+  const int total = group.width * size_, n = units(total);
+  PtxAsm text;
+  std::vector<std::string> names;
+  for (int u = 0; u < n; ++u) names.push_back(text.out(unit_type(total)));
+  if (active != nullptr) {
+    const std::vector<Value*> words = pack(other);
+    for (int u = 0; u < n; ++u)
+      text.line("mov.b" + std::to_string(unit_type(total)->getBitWidth()) + " " + names[std::size_t(u)] + ", " +
+                text.in(words[std::size_t(u)]) + ";");
+  }
+  const std::string at = place(text.in(address_of(group.first)), group.first);
+  const std::string when = guard(text, active);
+  text.line(when + load_name(vector_suffix(std::size_t(n)), total / n) + braces(names) + ", " + at + ";");
+  text.emit(b_);
+  std::vector<Value*> words;
+  for (int u = 0; u < n; ++u) words.push_back(text.result(b_, unsigned(u)));
+  return unpack(words, group.width);
+}
+
+// Vector and elements go to registers of their own and meet in a select: an element loaded over the vector's register
+// would wait for the vector, and every later load with it.
+std::vector<Value*> Access::load_mixed(const Group& group, llvm::ArrayRef<Value*> other) {
+  Value* all = all_active(group);
+  const std::vector<Value*> zeros(other.size(), llvm::Constant::getNullValue(e_.c.type(dtype_)));
+  const std::vector<Value*> vector = load_group(group, zeros, all);
+  std::vector<Value*> elements(other);
+  for (int k = 0; k < group.width; ++k) {
+    const Lane& lane = lanes_[std::size_t(group.first + k)];
+    if (!lane.off)
+      elements[std::size_t(k)] = load_group({group.first + k, 1}, other[std::size_t(k)], only_here(lane, all))[0];
+  }
+  for (std::size_t k = 0; k < elements.size(); ++k) elements[k] = b_.CreateSelect(all, vector[k], elements[k]);
+  return elements;
+}
+
+TileValue Access::load(const TileValue* other) {
+  TileValue out;
+  out.regs.resize(std::size_t(g_.regs()));
+  for (const Group& group : groups()) {
+    std::vector<Value*> elements = defaults(group, other);
+    const Lane& lane = lanes_[std::size_t(group.first)];
+    if (!uniform(group)) elements = load_mixed(group, elements);
+    else if (!lane.off) elements = load_group(group, elements, lane.active);
+    for (int k = 0; k < group.width; ++k) out.regs[std::size_t(group.first + k)].v = elements[std::size_t(k)];
+  }
+  for (int r = 0; r < g_.regs(); ++r)
+    if (g_.live[std::size_t(r)] && g_.first[std::size_t(r)] != r)
+      out.regs[std::size_t(r)] = out.regs[std::size_t(g_.first[std::size_t(r)])];
+  return out;
+}
+
+// --- stores ----------------------------------------------------------------------------------------------------------
+
+void Access::store(const TileValue& value) {
+  const auto write = [&](const Group& group, Value* active) {
+    std::vector<Value*> elements;
+    for (int k = 0; k < group.width; ++k) elements.push_back(value.regs[std::size_t(group.first + k)].v);
+    const std::vector<Value*> words = pack(elements);
+    PtxAsm text;
+    const std::string at = place(text.in(address_of(group.first)), group.first);
+    std::vector<std::string> names;
+    for (Value* w : words) names.push_back(text.in(w));
+    const std::string when = guard(text, active);
+    const int total = group.width * size_;
+    text.line(when + store_name(vector_suffix(words.size()), total / int(words.size())) + at + ", " + braces(names) +
+              ";");
+    text.emit(b_);
+  };
+  for (const Group& group : groups()) {
+    const Lane& first = lanes_[std::size_t(group.first)];
+    if (uniform(group)) {
+      if (!first.off) write(group, first.active);
+      continue;
+    }
+    Value* all = all_active(group);
+    write(group, all);
+    for (int k = 0; k < group.width; ++k) {
+      const Lane& lane = lanes_[std::size_t(group.first + k)];
+      if (!lane.off) write({group.first + k, 1}, only_here(lane, all));
+    }
+  }
+}
+
+}  // namespace kiln::cg
