@@ -29,7 +29,7 @@ TEST_F(OnFakeCuda, OldDriverIsRefusedWithBothVersions) {
 TEST_F(OnFakeCuda, FailedInitialisationNamesCallCodeAndLibrary) {
   fake_->devices = 0;
   EXPECT_THAT(thrown<DeviceError>([&] { open(); }),
-              AllOf(HasSubstr("cuInit: CUDA_ERROR_NO_DEVICE (100, text of the driver)"), HasSubstr(KILN_FAKE_CUDA)));
+              AllOf(HasSubstr("cuInit: CUDA_ERROR_NO_DEVICE (100, text of the driver)"), HasSubstr(fake_cuda_path())));
 }
 
 TEST_F(OnFakeCuda, UnknownCodeStillMakesAMessage) {

@@ -5,18 +5,24 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "runtime/cuda/device.h"
 #include "runtime/device.h"
 #include "tests/runtime/fake_cuda.h"
+#include "tests/support/build_tree.h"
 
 namespace kiln::rt {
+
+/// The tests' own libcuda, beside the other libraries of the build folder wherever that was moved to.
+inline std::string fake_cuda_path() { return test::lib_dir() / "libfake_cuda.so"; }
 
 class OnFakeCuda : public ::testing::Test {
  protected:
   OnFakeCuda() {
-    void* library = ::dlopen(KILN_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);  // the handle the driver table gets, too
+    void* library = ::dlopen(fake_cuda_path().c_str(), RTLD_NOW | RTLD_LOCAL);  // the handle the driver table gets, too
+    if (!library) throw std::runtime_error(::dlerror());
     fake_ = reinterpret_cast<FakeCuda* (*)()>(::dlsym(library, "fake_cuda"))();
     *fake_ = FakeCuda{};
   }
@@ -29,7 +35,7 @@ class OnFakeCuda : public ::testing::Test {
   }
 
   Device open(int ordinal = 0) const {
-    return Device(std::make_shared<CudaDevice>(cu::Driver::open(KILN_FAKE_CUDA), ordinal));
+    return Device(std::make_shared<CudaDevice>(cu::Driver::open(fake_cuda_path().c_str()), ordinal));
   }
   void fail_next(const char* call, int code) const {
     fake_->fail_call = call;
