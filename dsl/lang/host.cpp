@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "dsl/lang/kernel.h"
 #include "dsl/lang/promote.h"
 #include "dsl/lang/tracer.h"
@@ -11,14 +14,14 @@ namespace {
 
 bool fits_index(const Number& n) { return n.own != DType::u64; }
 
-/// One past the largest element a view reaches (the largest number if that overflows); only positive strides reach out.
+/// One past the largest element a view reaches: the largest number if that overflows, or if a negative stride leads
+/// before the first.
 std::uint64_t elements_reached(const std::int64_t* size, const std::int64_t* stride, int rank) {
+  if (std::find(size, size + rank, 0) != size + rank) return 0;
   std::int64_t last = 0;
   for (int d = 0; d < rank; ++d) {
-    if (size[d] == 0) return 0;
     std::int64_t span = 0;
-    if (stride[d] > 0 &&
-        (__builtin_mul_overflow(size[d] - 1, stride[d], &span) || __builtin_add_overflow(last, span, &last)))
+    if (__builtin_mul_overflow(size[d] - 1, stride[d], &span) || span < 0 || __builtin_add_overflow(last, span, &last))
       return std::numeric_limits<std::uint64_t>::max();
   }
   return std::uint64_t(last) + 1;

@@ -92,8 +92,8 @@ class Generator {
     static const std::vector<std::int64_t> one{1,  2,   3,   5,   7,   8,   16,  31,   32,   33,
                                                64, 100, 128, 129, 256, 500, 512, 1000, 1024, 2048};
     static const std::vector<std::int64_t> more{1, 2, 3, 4, 5, 8, 12, 16, 17, 24, 32, 33, 64, 100, 128};
-    const int rank = int(pick({1, 1, 1, 2, 2, 2, 3, 4}));
-    if (rank == 1) return {any(one)};
+    const int rank = int(pick({1, 1, 1, 1, 2, 2, 2, 3, 4}));
+    if (rank == 1) return {chance(40) ? pick({512, 1024, 2048}) : any(one)};
     for (;;) {
       Shape s;
       std::int64_t n = 1;
@@ -125,7 +125,7 @@ class Generator {
   }
 
   Pointer pointer() {
-    const DType d = any_dtype();
+    const DType d = pointers_.empty() || chance(50) ? any_dtype() : any(pointers_).dtype;
     const std::int64_t size = bytes(d);
     Pointer p{{}, d, chance(25), size * std::int64_t(below(std::uint64_t(kProgramMemory / size / 2)))};
     if (chance(50)) p.first &= -16;
@@ -169,7 +169,7 @@ class Generator {
     const std::int64_t start = chance(30) ? std::int64_t(below(64)) : 0;
     i.v = b_.arange(start, start + n, kLoc);
     for (std::int64_t k = 0; k < n; ++k) i.at.push_back(start + k);
-    switch (below(distinct ? 10 : 15)) {
+    switch (chance(60) ? 99 : below(distinct ? 5 : 10)) {
       case 0: {
         const std::int64_t k = pick({2, 3, 4, 8, -1, -2, -4});
         apply(
@@ -206,25 +206,25 @@ class Generator {
         for (std::size_t k = 0; k < i.at.size(); ++k) i.at[k] = q.at[k] + r.at[k];
         break;
       }
-      case 10: {
+      case 5: {
         const std::int64_t d = pick({2, 3, 4, 16, 64});
         apply(
             i, Op::Div, d, [&](auto x) { return x / d; }, chance(20));
         break;
       }
-      case 11: {
+      case 6: {
         const std::int64_t d = pick({1, 2, 3, 4, 16, 64});
         apply(
             i, Op::Rem, d, [&](auto x) { return x % d; }, chance(20));
         break;
       }
-      case 12: apply(i, Op::Mul, 0, [&](auto) { return 0; }); break;
-      case 13: {
+      case 7: apply(i, Op::Mul, 0, [&](auto) { return 0; }); break;
+      case 8: {
         const std::int64_t k = std::int64_t(below(std::uint64_t(n))) + start;
         apply(i, Op::Min, k, [&](auto x) { return std::min(x, k); });
         break;
       }
-      case 14: {
+      case 9: {
         const std::int64_t k = pick({-4, -8, 12, 7, 1});
         apply(i, Op::And, k, [&](auto x) { return x & k; });
         break;
@@ -284,16 +284,34 @@ class Generator {
     return any(ints);
   }
 
+  /// An access so far: `first` is the byte where its index 0 lies.
+  struct Used {
+    Shape shape;
+    Index index;
+    std::int64_t first;
+  };
+  /// Half the time one of that shape, so that accesses of one pattern overlap.
+  const Used* recent(const Shape& s, bool distinct) {
+    std::vector<const Used*> out;
+    for (const Used& u : used_)
+      if (u.shape == s && (u.index.distinct || !distinct)) out.push_back(&u);
+    return out.empty() || chance(35) ? nullptr : any(out);
+  }
+
   /// Pointers to elements of `p` inside a program's memory; invalid if none fit.
   Value address(const Pointer& p, const Shape& s, bool distinct) {
     const std::int64_t size = bytes(p.dtype), least = -(p.first / size), most = (kProgramMemory - p.first) / size - 1;
-    Index i = !distinct && chance(10) ? gather(s) : coordinates(s, distinct);
+    const Used* near = recent(s, distinct);
+    Index i = near != nullptr ? near->index : !distinct && chance(10) ? gather(s) : coordinates(s, distinct);
     if (distinct && std::set<std::int64_t>(i.at.begin(), i.at.end()).size() != i.at.size()) return {};
     const std::int64_t from = least - i.lo(), to = most - i.hi();
     if (from > to) return {};
     std::int64_t shift = from + std::int64_t(below(std::uint64_t(to - from + 1)));
     if (chance(50)) shift = std::clamp<std::int64_t>(shift & -16, from, to);
     if (from <= 0 && to >= 0 && chance(40)) shift = 0;
+    if (near != nullptr)
+      shift = std::clamp((near->first - p.first) / size + pick({0, 0, 1, -1, 2, 4, -4, 16, 33, -128}), from, to);
+    used_.push_back({s, i, p.first + shift * size});
     return placed(p, i, shift);
   }
 
@@ -363,8 +381,9 @@ class Generator {
 
   /// A value of that dtype and shape (nullopt: scalar): an old one, or made from others.
   Value value(DType d, const std::optional<Shape>& s, int depth) {
-    if (const auto same = known(s, d); !same.empty() && chance(50)) return any(same);
-    if (const auto other = known(s, std::nullopt); !other.empty() && chance(60)) return cast(any(other), d);
+    const auto one_of = [&](const std::vector<Value>& v) { return chance(50) ? v.back() : any(v); };
+    if (const auto same = known(s, d); !same.empty() && chance(60)) return one_of(same);
+    if (const auto other = known(s, std::nullopt); !other.empty() && chance(70)) return cast(one_of(other), d);
     if (!s) return chance(30) || depth == 0 ? b_.constant(literal(d), kLoc) : cast(program_, d);
     switch (below(4)) {
       case 0: return b_.splat(value(d, std::nullopt, 0), *s, kLoc);
@@ -408,11 +427,11 @@ class Generator {
   std::optional<Shape> any_shape() { return chance(15) ? std::nullopt : std::optional(any(shapes_)); }
 
   void step() {
-    switch (below(10)) {
-      case 0:
-      case 1: load(); break;
-      case 2:
-      case 3: store(); break;
+    switch (below(6)) {
+      case 5: shifted(); break;
+      case 0: load(); break;
+      case 1: store(); break;
+      case 2: load(), store(); break;
       default: compute(); break;
     }
   }
@@ -441,6 +460,25 @@ class Generator {
     if (g.mask.valid() && chance(20)) g.mask = op(Op::And, g.mask, mask(*s));
     const Value v = storable(p.dtype, s);
     b_.store(g.at, v, g.mask, ir::CacheHint(below(4)), kLoc);
+  }
+
+  /// Neighbours stored and loaded in one pattern at bases that overlap by run-time distances: who waits for whom?
+  void shifted() {
+    const Pointer& p = any(pointers_);
+    const Shape s{pick({100, 256, 512, 1000, 1024, 2048})};
+    const std::int64_t size = bytes(p.dtype), room = kProgramMemory / size - s[0] - 64;
+    if (p.read_only || room < 0) return;
+    const Value i = b_.arange(0, s[0], kLoc), mine = op(Op::Mul, program_, constant(kProgramMemory / size));
+    const std::int64_t near = std::int64_t(below(std::uint64_t(room + 1))) - p.first / size;
+    const auto at = [&] {
+      const std::int64_t shift = near + pick({0, 0, 1, 2, 4, 16, 33, 63});
+      const Value base = b_.ptr_add(p.v, op(Op::Add, mine, param(DType::index, std::uint64_t(shift))), kLoc);
+      return b_.ptr_add(b_.splat(base, s, kLoc), i, kLoc);
+    };
+    for (int k = 0; k < 3; ++k) {
+      pool_.push_back(b_.load(at(), {}, {}, ir::CacheHint::Plain, kLoc));
+      b_.store(at(), storable(p.dtype, s), chance(20) ? mask(s) : Value{}, ir::CacheHint::Plain, kLoc);
+    }
   }
 
   /// A value without a NaN.
@@ -500,6 +538,7 @@ class Generator {
   Value program_;
   std::vector<Shape> shapes_;
   std::vector<Pointer> pointers_;
+  std::vector<Used> used_;
   std::vector<Value> pool_;
 };
 

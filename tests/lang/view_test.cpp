@@ -73,6 +73,7 @@ TEST(LangView, ViewBeyondItsBufferIsRefusedAtTheLaunch) {
   Buffer<float> o(d, 6);
   expect_user_error([&] { k.launch(Stream(d), 1, {o, {2, 4}}); }, "fill: argument 1 (o): sizes [2, 4] with strides [4, 1] reach beyond the buffer's 6 elements", __FILE__, __LINE__);
   expect_user_error([&] { k.launch(Stream(d), 1, {o, {-2, 4}}); }, "must not be negative", __FILE__, __LINE__);
+  expect_user_error([&] { k.launch(Stream(d), 1, {o, {2, 3}, {-3, 1}}); }, "sizes [2, 3] with strides [-3, 1] reach beyond the buffer's 6 elements", __FILE__, __LINE__);
 }
 
 TEST(LangView, StoreOfAnotherRankNamesBoth) {
