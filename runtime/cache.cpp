@@ -166,7 +166,7 @@ DiskCache::DiskCache(std::string dir, std::uint64_t max_bytes) : dir_(std::move(
 
 DiskCache DiskCache::from_env() {
   const std::string& dir = env::KILN_CACHE_DIR();
-  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, env::KILN_CACHE_BYTES()));
+  const auto bytes = static_cast<std::uint64_t>(env::KILN_CACHE_BYTES());
   return DiskCache(dir == "off" ? std::string() : dir.empty() ? default_dir() : dir, bytes);
 }
 

@@ -83,6 +83,8 @@ Artefacts::Artefacts(const Function& traced, const Target& target, const Compile
   for (const std::string& name : dump_)
     if (name != "all") check_name("KILN_DUMP", name);
   if (!stop_after_.empty()) check_name("KILN_STOP_AFTER", stop_after_);
+  if (!override_.empty() && !fs::is_directory(override_))
+    throw UserError(fmt::format("KILN_OVERRIDE: no folder '{}'", override_));
 }
 
 bool Artefacts::wanted(const std::string& name) const {
@@ -96,12 +98,11 @@ std::string Artefacts::file(const std::string& name, const std::string& extensio
 
 std::optional<std::string> Artefacts::replacement(const std::string& file_name) const {
   if (override_.empty()) return std::nullopt;
-  for (const std::string& candidate : {override_ + "/" + folder_ + "/" + file_name, override_ + "/" + file_name})
-    if (auto text = read(candidate); text && text->find(kernel_) != std::string::npos) {
-      rt::say(rt::LogLevel::Info, fmt::format("{}: {} replaces what was compiled", kernel_, candidate));
-      return text;
-    }
-  return std::nullopt;
+  const std::string path = override_ + "/" + folder_ + "/" + file_name;
+  std::optional<std::string> text = read(path);
+  if (!text || *text == kUnchanged) return std::nullopt;
+  rt::say(rt::LogLevel::Info, fmt::format("{}: {} replaces what was compiled", kernel_, path));
+  return text;
 }
 
 std::optional<std::string> Artefacts::publish(const std::string& name, const std::string& extension,
@@ -122,7 +123,7 @@ std::optional<std::string> Artefacts::publish(const std::string& name, const std
 }
 
 void Artefacts::publish(const std::string& name, Function& f, bool changed) {
-  const std::string origin = override_ + "/" + file(name, "kir");
+  const std::string origin = override_ + "/" + folder_ + "/" + file(name, "kir");
   if (const auto replaced = publish(
           name, "kir", [&] { return print(f); }, changed))
     f = parse(*replaced, origin);

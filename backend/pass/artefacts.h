@@ -2,8 +2,7 @@
 //
 //     KILN_DUMP=all|name,…[@kernel]  writes  $KILN_DUMP_DIR/<kernel>-<key8>/<NN>-<name>.kir|.ll|.ptx
 //     KILN_STOP_AFTER=name           writes that file and stops with an error that names it
-//     KILN_OVERRIDE=folder           a file <NN>-<name>.<ext> in <folder>/<kernel>-<key8>, else in <folder> itself,
-//                                    replaces what the compiler made, if the kernel's name occurs in it
+//     KILN_OVERRIDE=folder           a file <folder>/<kernel>-<key8>/<NN>-<name>.<ext> replaces what the compiler made
 //
 // Names are "traced", the passes, "llvm" and "ptx"; NN counts from 00 in the order of publication, so a listing of the
 // folder is the journey of the kernel. An unchanged artefact is a file of one line, "(unchanged)".
@@ -22,7 +21,7 @@ namespace kiln::ir {
 class Artefacts {
  public:
   /// key8 is a hash of the traced text, the target and the options. Throws UserError that lists the names when
-  /// KILN_DUMP or KILN_STOP_AFTER name an artefact that does not exist.
+  /// KILN_DUMP or KILN_STOP_AFTER name an artefact that does not exist, or when KILN_OVERRIDE names no folder.
   Artefacts(const Function& traced, const Target& target, const CompileOptions& options);
 
   /// Registers the next artefact; `text` is only called where the environment asks for it. Gives the text that replaces

@@ -14,7 +14,7 @@ namespace {
 void parse(const char* name, const char* text, Bool& value) {
   const std::string s = text;
   if (s == "1" || s == "true" || s == "on" || s == "yes") value = true;
-  else if (s == "0" || s == "false" || s == "off" || s == "no" || s.empty()) value = false;
+  else if (s == "0" || s == "false" || s == "off" || s == "no") value = false;
   else throw UserError(fmt::format("{}: expected 0 or 1, got '{}'", name, s));
 }
 
@@ -22,15 +22,15 @@ void parse(const char* name, const char* text, Int& value) {
   char* end = nullptr;
   errno = 0;
   value = std::strtoll(text, &end, 10);
-  if (end == text || *end != '\0' || errno == ERANGE)
-    throw UserError(fmt::format("{}: expected an integer, got '{}'", name, text));
+  if (end == text || *end != '\0' || errno == ERANGE || value < 0)
+    throw UserError(fmt::format("{}: expected an integer of 0 or more, got '{}'", name, text));
 }
 
 void parse(const char*, const char* text, String& value) { value = text; }
 
 template <class T>
 T read(const char* name, T value) {
-  if (const char* text = std::getenv(name)) parse(name, text, value);
+  if (const char* text = std::getenv(name); text && *text) parse(name, text, value);
   return value;
 }
 

@@ -39,6 +39,14 @@ TEST(Env, ReadsEachType) {
   EXPECT_EQ(env::KILN_DUMP(), "llvm,ptx@add");
 }
 
+TEST(Env, EmptyValueIsAsGoodAsNone) {
+  const WithEnv a("KILN_LOG", ""), b("KILN_DUMP_DIR", ""), c("KILN_TIME", "");
+  env::reload();
+  EXPECT_EQ(env::KILN_LOG(), 1);
+  EXPECT_EQ(env::KILN_DUMP_DIR(), "kiln-dump");
+  EXPECT_FALSE(env::KILN_TIME());
+}
+
 std::string reload_error() {
   try {
     env::reload();
@@ -51,7 +59,12 @@ std::string reload_error() {
 TEST(Env, MalformedValueNamesKnobAndValue) {
   {
     const WithEnv a("KILN_SIM_THREADS", "3x");
-    EXPECT_EQ(reload_error(), "KILN_SIM_THREADS: expected an integer, got '3x'");
+    EXPECT_EQ(reload_error(), "KILN_SIM_THREADS: expected an integer of 0 or more, got '3x'");
+    ::unsetenv("KILN_SIM_THREADS");
+  }
+  {
+    const WithEnv a("KILN_SIM_THREADS", "-3");
+    EXPECT_THAT(reload_error(), HasSubstr("got '-3'"));
     ::unsetenv("KILN_SIM_THREADS");
   }
   {

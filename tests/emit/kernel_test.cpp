@@ -167,9 +167,14 @@ TEST_F(Artefacts, LlvmIrAndPtxAreDumpedAfterThePasses) {
 }
 
 TEST_F(Artefacts, PtxOfTheOverrideFolderReplacesTheCompilers) {
-  std::ofstream(folder_ / "06-ptx.ptx") << "// k by hand\n";
+  set("KILN_DUMP_DIR", folder_.string());
+  set("KILN_DUMP", "ptx");
+  ptx_of(kCopy);
+  ASSERT_EQ(files().size(), 1u);
+  std::ofstream(files()[0]) << "// by hand\n";
+  unsetenv("KILN_DUMP");
   set("KILN_OVERRIDE", folder_.string());
-  EXPECT_EQ(ptx_of(kCopy), "// k by hand\n");
+  EXPECT_EQ(ptx_of(kCopy), "// by hand\n");
 }
 
 TEST(Kernel, CompilerVersionNamesWhatGeneratesCode) {

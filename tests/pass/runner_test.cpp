@@ -159,13 +159,23 @@ TEST_F(Runner, OverrideReplacesTheResultOfAPass) {
 }
 
 TEST_F(Runner, OverrideLeavesOtherKernelsAlone) {
-  fs::create_directories(dir_);
-  std::ofstream(dir_ / "02-canonicalise.kir") << "kernel \"another\" stage=traced\n{\n}\n";
+  fs::create_directories(dir_ / "another-01234567");
+  std::ofstream(dir_ / "another-01234567" / "02-canonicalise.kir") << "kernel \"another\" stage=traced\n{\n}\n";
   set("KILN_OVERRIDE", dir_.string());
   ir::Function f = traced();
   f.name = "mine";
   run_pipeline(f, Target{}, CompileOptions{}, nullptr);
   EXPECT_IR(print(f), "// CHECK: kernel \"mine\"\n// CHECK: relu\n");
+}
+
+TEST_F(Runner, OverrideFolderThatIsNotThereIsAnError) {
+  set("KILN_OVERRIDE", "/proc/nowhere");
+  try {
+    run(traced());
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_STREQ(e.what(), "KILN_OVERRIDE: no folder '/proc/nowhere'");
+  }
 }
 
 TEST_F(Runner, FaultNamesThePassAndAFileWithTheIrBeforeIt) {
