@@ -38,25 +38,28 @@ const bench::Section& section_named(const std::string& name) {
 // Lines for a reader go to stdout, lines of JSON to the file.
 class Report {
  public:
-  explicit Report(const std::string& path) {
+  explicit Report(const std::string& path) : path_(path) {
     if (path.empty()) return;
     file_.open(path);
     if (!file_) throw UserError(fmt::format("bench: cannot write {}", path));
   }
   void header(const Device& device) {
     fmt::print("kiln {} on {}\n", version(), device.name());
-    if (file_.is_open())
-      file_ << fmt::format("{{\"case\":\"env\",\"kiln\":\"{}\",\"gpu\":\"{}\",\"target\":\"{}\"}}", version(),
-                           device.name(), device.target())
-            << std::endl;
+    write(fmt::format("{{\"case\":\"env\",\"kiln\":\"{}\",\"gpu\":\"{}\",\"target\":\"{}\"}}", version(), device.name(),
+                      device.target()));
   }
   void add(const bench::Figure& f) {
     fmt::print("{}\n", to_text(f));
     std::fflush(stdout);
-    if (file_.is_open()) file_ << to_json(f) << std::endl;
+    write(to_json(f));
   }
 
  private:
+  void write(const std::string& line) {
+    if (file_.is_open() && !(file_ << line << std::endl)) throw UserError(fmt::format("bench: cannot write {}", path_));
+  }
+
+  std::string path_;
   std::ofstream file_;
 };
 
@@ -86,12 +89,13 @@ int run(const Options& options) {
 void add_bench(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("bench", "measure bandwidth, launch cost and compile latency");
-  verb->add_option("--json", options->json, "also write one JSON object a figure to this file");
-  verb->add_flag("--serve", options->serve,
-                 "read one case a line on stdin, answer each with one line: "
-                 "{\"case\":\"add_relu\",\"shape\":[1000000],\"dtype\":\"f32\"}");
+  CLI::Option* json = verb->add_option("--json", options->json, "also write one JSON object a figure to this file");
+  CLI::Option* serve = verb->add_flag("--serve", options->serve,
+                                      "read one case a line on stdin, answer each with one line: "
+                                      "{\"case\":\"add_relu\",\"shape\":[1000000],\"dtype\":\"f32\"}");
   verb->add_option("--probe", options->probe)->group("");  // the new process of a compile-latency measurement
-  verb->add_option("sections", options->sections, "what to measure; all if none is named");
+  CLI::Option* sections = verb->add_option("sections", options->sections, "what to measure; all if none is named");
+  serve->excludes(json)->excludes(sections);
   verb->footer(section_list());
   verb->callback([options, &status] {
     if (!options->probe.empty()) fmt::print("{}\n", bench::probe_compile_latency(options->probe));

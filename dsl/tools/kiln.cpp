@@ -8,7 +8,7 @@
 int main(int argc, char** argv) {
   CLI::App app("Kiln: tile kernels in C++");
   app.name("kiln");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is said below: CLI11 would hide a misspelt verb behind it
   int status = 0;
   kiln::tools::add_bench(app, status);
   kiln::tools::add_devices(app, status);
@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   kiln::tools::add_version(app, status);
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {

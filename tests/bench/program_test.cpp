@@ -34,7 +34,9 @@ std::vector<nlohmann::json> json_lines(const std::string& text) {
 
 TEST(KilnProgram, NamesItsVerbs) {
   EXPECT_NE(kiln_on_simulator({}).status, 0);
-  EXPECT_NE(kiln_on_simulator({"bake"}).status, 0);
+  const ProcessResult unknown = kiln_on_simulator({"bake"});
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_THAT(unknown.output, HasSubstr("bake"));
   const ProcessResult help = kiln_on_simulator({"--help"});
   EXPECT_EQ(help.status, 0);
   for (const char* verb : {"bench", "devices", "env", "version"}) EXPECT_THAT(help.output, HasSubstr(verb));
@@ -57,6 +59,12 @@ TEST(Bench, RefusesToTimeTheSimulator) {
   const ProcessResult r = kiln_on_simulator({"bench", "pointwise"});
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.output, HasSubstr("pointwise measures GPU time"));
+}
+
+TEST(Bench, SaysThatItsFileCannotBeWritten) {
+  const ProcessResult r = kiln_on_simulator({"bench", "--json", "/dev/full", "compile_latency"});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.output, HasSubstr("cannot write /dev/full"));
 }
 
 TEST(Bench, NamesItsSectionsWhenOneIsUnknown) {
