@@ -9,6 +9,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "tests/emit/emit_fixture.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kiln::test {
 namespace {
@@ -131,14 +132,9 @@ TEST(Kernel, AnyNameBecomesASymbol) {
 /// Environment of one test, and a folder for its files.
 class Artefacts : public testing::Test {
  protected:
-  Artefacts() {
-    std::string name = (std::filesystem::temp_directory_path() / "kiln-emit-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) folder_ = name;
-  }
   ~Artefacts() override {
     for (const char* knob : {"KILN_DUMP", "KILN_DUMP_DIR", "KILN_OVERRIDE"}) unsetenv(knob);
     env::reload();
-    std::filesystem::remove_all(folder_);
   }
   void set(const char* knob, const std::string& value) {
     setenv(knob, value.c_str(), 1);
@@ -151,7 +147,9 @@ class Artefacts : public testing::Test {
     std::sort(found.begin(), found.end());
     return found;
   }
-  std::filesystem::path folder_;
+
+  const TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(Artefacts, LlvmIrAndPtxAreDumpedAfterThePasses) {

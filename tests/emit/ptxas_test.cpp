@@ -1,66 +1,28 @@
 // NVIDIA's assembler accepts what is emitted, for every target, without a spill. Skipped where it is not installed.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-
+#include "tests/support/ptxas.h"
 #include "tests/emit/emit_fixture.h"
 #include "tests/emit/samples.h"
 
 namespace kiln::test {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::optional<fs::path> ptxas() {
-  std::vector<fs::path> folders{"/usr/local/cuda/bin"};
-  if (const char* path = std::getenv("PATH"))
-    for (std::string rest = path; !rest.empty();) {
-      const auto colon = std::min(rest.find(':'), rest.size());
-      folders.emplace_back(rest.substr(0, colon));
-      rest.erase(0, colon + 1);
-    }
-  for (const fs::path& folder : folders)
-    if (fs::exists(folder / "ptxas")) return folder / "ptxas";
-  return {};
-}
-
 class Ptxas : public testing::Test {
  protected:
   void SetUp() override {
     tool_ = ptxas();
     if (!tool_) GTEST_SKIP() << "no ptxas in PATH or /usr/local/cuda/bin";
-    std::string name = (fs::temp_directory_path() / "kiln-ptxas-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
-  }
-
-  /// What the assembler says, with -v; empty return code means accepted.
-  std::string assemble(const std::string& ptx, const std::string& arch, int& code) const {
-    const fs::path in = folder_ / "k.ptx", log = folder_ / "log";
-    std::ofstream(in) << ptx;
-    const std::string command = tool_->string() + " -v -arch=" + arch + " " + in.string() + " -o " +
-                                (folder_ / "k.cubin").string() + " > " + log.string() + " 2>&1";
-    code = std::system(command.c_str());
-    std::ifstream file(log);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   void expect_accepted(const ir::Function& f, const std::string& arch, const CompileOptions& options = {}) const {
     const std::string ptx = compile(f, target_named(arch), options).ptx;
-    int code = 0;
-    const std::string log = assemble(ptx, arch, code);
-    EXPECT_EQ(code, 0) << f.name << " for " << arch << "\n" << log << ptx;
-    EXPECT_THAT(log, testing::HasSubstr(" 0 bytes spill stores, 0 bytes spill loads")) << f.name << " for " << arch;
-    EXPECT_THAT(log, testing::Not(testing::HasSubstr("warning"))) << f.name << " for " << arch;
+    const Assembly a = assemble(*tool_, ptx, arch);
+    EXPECT_TRUE(a.accepted) << f.name << " for " << arch << "\n" << a.log << ptx;
+    EXPECT_THAT(a.log, testing::HasSubstr(" 0 bytes spill stores, 0 bytes spill loads")) << f.name << " for " << arch;
+    EXPECT_THAT(a.log, testing::Not(testing::HasSubstr("warning"))) << f.name << " for " << arch;
   }
 
  private:
-  std::optional<fs::path> tool_;
-  fs::path folder_;
+  std::optional<std::filesystem::path> tool_;
 };
 
 TEST_F(Ptxas, AcceptsEverySampleForOneTarget) {

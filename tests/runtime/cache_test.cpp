@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "runtime/base/env.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kiln::rt {
 namespace {
@@ -35,14 +36,6 @@ KernelImage image_named(const std::string& name, std::size_t ptx_bytes = 100) {
 
 class Cache : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "kiln-cache-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    dir_ = root_ + "/cache";
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   std::vector<std::string> files() const {
     std::vector<std::string> found;
     for (const auto& e : fs::directory_iterator(dir_)) found.push_back(e.path().filename().string());
@@ -54,7 +47,8 @@ class Cache : public ::testing::Test {
     return dir_ + "/" + found.at(0);
   }
 
-  std::string root_, dir_;
+  const test::TemporaryFolder folder_;
+  const std::string root_ = folder_.path().string(), dir_ = root_ + "/cache";
 };
 
 std::string read_file(const std::string& path) {

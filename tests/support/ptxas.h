@@ -1,16 +1,14 @@
 // NVIDIA's assembler, where it is installed: a second opinion on the PTX that Kiln emits. Never needed.
 #pragma once
-#include <stdlib.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kiln::test {
 
@@ -28,26 +26,6 @@ inline std::optional<std::filesystem::path> ptxas() {
     if (std::filesystem::exists(folder / "ptxas")) return folder / "ptxas";
   return std::nullopt;
 }
-
-/// A fresh folder that goes away with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "kiln-test-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Assembly {
   bool accepted = false;
