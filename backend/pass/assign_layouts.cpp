@@ -36,7 +36,8 @@ class Layouts {
  public:
   explicit Layouts(Function& f) : f_(f), facts_(f), accesses_(tile_accesses(f)) {}
 
-  void run() {
+  /// Whether there was a tile to lay.
+  bool run() {
     std::vector<InstId> order;
     walk(f_, [&](InstId i) { order.push_back(i); });
     for (InstId i : order)
@@ -46,6 +47,7 @@ class Layouts {
     for (InstId i : order)  // whatever no store needs
       for (Value v : std::vector<Value>(f_.inst(i).results))
         if (f_.type(v).tile && f_.type(v).layout == kNoLayout) need(v, for_shape(f_.type(v).shape));
+    return f_.layout_count() > 0;
   }
 
  private:
@@ -160,8 +162,7 @@ class Layouts {
 }  // namespace
 
 bool assign_layouts(PassContext&, Function& f) {
-  Layouts(f).run();
-  return true;
+  return Layouts(f).run();
 }
 
 }  // namespace kiln::ir

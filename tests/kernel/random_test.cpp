@@ -114,7 +114,7 @@ void expect_agreement(const Device& device, std::uint64_t seed) {
 }
 
 TEST(Random, EveryMachineAgreesWithTheInterpreter) {
-  unsigned long long first = 1, count = 500;
+  unsigned long long first = 1, count = 200;
   if (const char* knob = std::getenv("KILN_RANDOM")) {
     ASSERT_EQ(std::sscanf(knob, "%llu,%llu", &first, &count), 2);
   }

@@ -252,5 +252,17 @@ TEST(AssignLayouts, WhileCarriesTilesInOneLayout) {
               canonicalise, choose_exec, assign_layouts);
 }
 
+TEST(AssignLayouts, ScalarsHaveNone) {
+  EXPECT_PASS(kernel("param : ptr<f32> access=readwrite align=16\n", R"(
+  %p = param index=0 : ptr<f32>
+  %x = load %p : f32
+  %y = relu %x : f32
+  store %p, %y
+// CHECK: stage=laid
+// CHECK-NOT: layout #
+)"),
+              choose_exec, assign_layouts);
+}
+
 }  // namespace
 }  // namespace kiln::test
