@@ -144,16 +144,23 @@ std::vector<Access::Group> Access::groups() const {
   return out;
 }
 
+/// The part of register `reg`'s constant offset that an address operand holds: PTX gives it 32 bits.
+std::int32_t Access::near(int reg) const { return std::int32_t(pointer_.regs[std::size_t(reg)].c); }
+
+/// The address without near().
 Value* Access::address_of(int reg) {
   Value* v = pointer_.regs[std::size_t(reg)].v;
-  for (const auto& [key, value] : addresses_)
-    if (key == v) return value;
-  addresses_.emplace_back(v, address(b_, pointer_, reg));
-  return addresses_.back().second;
+  const auto far = std::int64_t(std::uint64_t(pointer_.regs[std::size_t(reg)].c) - std::uint64_t(near(reg)));
+  for (const Address& a : addresses_)
+    if (a.thread == v && a.far == far) return a.value;
+  Value* value = address(b_, pointer_, reg);
+  if (far != 0) value = b_.CreatePtrAdd(value, b_.getInt64(std::uint64_t(far)));
+  addresses_.push_back({v, far, value});
+  return value;
 }
 
 std::string Access::place(const std::string& address, int reg) const {
-  const std::int64_t c = pointer_.regs[std::size_t(reg)].c;
+  const std::int32_t c = near(reg);
   // PTX has no minus in an address: a negative offset is written [r+-4].
   return "[" + address + (c == 0 ? "" : "+" + std::to_string(c)) + "]";
 }

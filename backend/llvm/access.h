@@ -85,6 +85,7 @@ class Access {
   std::vector<Value*> defaults(const Group& group, const TileValue* other);
   std::vector<Value*> load_group(const Group& group, llvm::ArrayRef<Value*> other, Value* active);
   std::vector<Value*> load_mixed(const Group& group, llvm::ArrayRef<Value*> other);
+  std::int32_t near(int reg) const;
   Value* address_of(int reg);
 
   Emitter& e_;
@@ -95,7 +96,12 @@ class Access {
   int size_;
   ir::CacheHint hint_;
   Lanes lanes_;
-  std::vector<std::pair<Value*, Value*>> addresses_;  ///< thread part → address
+  struct Address {
+    Value* thread;
+    std::int64_t far;
+    Value* value;
+  };
+  std::vector<Address> addresses_;  ///< those made so far
 };
 
 }  // namespace kiln::cg

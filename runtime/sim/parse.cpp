@@ -495,13 +495,20 @@ class Parser {
       o = base;
       o.has_base = base.kind == Kind::Reg;
       if (o.has_base) o.name = {};
-      if (accept('+')) o.value = integer();
+      if (accept('+')) o.value = offset();
       else if (peek().is('-')) fail("an address takes no '-'; a negative offset is written [reg+-4]");
     }
     o.kind = Kind::Address;
     while (accept(',')) o.parts.push_back(simple_operand());
     expect(']');
     return o;
+  }
+
+  /// Assemblers may take more bits, but the ISA gives an offset 32, signed.
+  std::int64_t offset() {
+    const std::int64_t v = integer();
+    if (v != std::int32_t(v)) fail(fmt::format("the offset {} of an address needs more than 32 bits", v));
+    return v;
   }
 
   Module& module_;

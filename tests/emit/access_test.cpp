@@ -228,5 +228,28 @@ TEST(Access, RowsOfKnownWidthAreVectorsInTwoDimensions) {
   )");
 }
 
+// The ISA gives the offset of an address operand 32 bits; the rest goes to the register.
+TEST(Access, OffsetsBeyond32BitsAreAdded) {
+  EXPECT_PTX(R"(
+    kernel "k" stage=traced
+    param "x" : ptr<f32> access=readwrite align=16
+    {
+      %0 = param index=0 : ptr<f32>
+      %1 = arange start=0 end=1024 : tile<1024xindex>
+      %2 = constant value=index(5000000000) : index
+      %3 = splat %2 : tile<1024xindex>
+      %4 = add %1, %3 : tile<1024xindex>
+      %5 = splat %0 : tile<1024xptr<f32>>
+      %6 = ptr_add %5, %4 : tile<1024xptr<f32>>
+      %7 = constant value=f32(1) : f32
+      %8 = splat %7 : tile<1024xf32>
+      store %6, %8
+    }
+    // CHECK-NOT: +20000000000]
+    // CHECK: add.s64 [[A:%rd[0-9]+]], {{%rd[0-9]+}}, 21474836480;
+    // CHECK: st.global.v4.b32 {{\[}}[[A]]+-1474836480],
+  )");
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -148,6 +148,10 @@ TEST_F(Faults, UnknownModifierIsNamed) {
   EXPECT_THAT(load_message(device_, kernel("add.s32.fancy %r2, %r1, %r1;")),
               HasSubstr("add has no modifier '.fancy' here"));
 }
+TEST_F(Faults, OffsetBeyond32BitsIsNoPtx) {
+  EXPECT_THAT(load_message(device_, kernel("ld.global.b32 %r2, [%rd1+2147483648];")),
+              HasSubstr("the offset 2147483648 of an address needs more than 32 bits"));
+}
 TEST_F(Faults, MinusInAnAddressIsNoPtx) {
   EXPECT_THAT(load_message(device_, kernel("ld.global.b32 %r2, [%rd1-4];")), HasSubstr("an address takes no '-'"));
   EXPECT_EQ(load_message(device_, kernel("ld.global.b32 %r2, [%rd1+-4];")), "no error");
