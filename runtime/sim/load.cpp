@@ -88,7 +88,11 @@ const ptx::Function& find_entry(const ptx::Module& module, const KernelImage& im
 std::shared_ptr<SimKernel> load_kernel(std::shared_ptr<SimDevice> device, const KernelImage& image) {
   if (image.ptx.empty()) throw DeviceError(fmt::format("kernel {} has no PTX, which the simulator needs", image.name));
   auto module = std::make_shared<ptx::Module>();
-  ptx::parse(image.ptx, *module);
+  try {
+    ptx::parse(image.ptx, *module);
+  } catch (const DeviceError& e) {
+    throw DeviceError(fmt::format("kernel {}: {}", image.name, e.what()));
+  }
   if (module->version > SimDevice::kPtxVersion)
     throw DeviceError(fmt::format("kernel {}: PTX {}.{}, the simulator takes up to {}.{}", image.name,
                                   module->version / 10, module->version % 10, SimDevice::kPtxVersion / 10,
