@@ -1,3 +1,4 @@
+// Views: loads and stores by coordinates, clipped at the edges of the array.
 #include <gtest/gtest.h>
 
 #include "dsl/kiln.h"
