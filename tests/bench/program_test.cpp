@@ -96,18 +96,20 @@ TEST(Bench, MeasuresCompileLatencyByStageAndByWhatIsCached) {
 
 TEST(BenchServe, AnswersEveryLineAndSurvivesBadOnes) {
   std::string input;
-  for (const char* line : {"no json", R"({"shape":[1]})", "", "[1]", R"({"case":3})",
-                           R"({"case":"add_relu","shape":[100],"dtype":"f32"})"})
+  for (const char* line :
+       {"no json", R"({"shape":[1]})", "", "[1]", R"({"case":3})", R"({"case":"add_relu","shape":[100],"dtype":"f32"})",
+        R"({"case":"add_relu","shape":[1e30],"dtype":"f32"})"})
     input += " " + shell_quote(line);
   const ProcessResult r =
       run_shell("printf '%s\\n'" + input + " | env KILN_DEVICE=sim " + shell_quote(program()) + " bench --serve");
   EXPECT_EQ(r.status, 0) << r.output;
   const auto lines = json_lines(r.output);
-  ASSERT_EQ(lines.size(), 5u) << r.output;
+  ASSERT_EQ(lines.size(), 6u) << r.output;
   for (const auto& line : lines) EXPECT_TRUE(line.contains("error")) << line;
   EXPECT_THAT(lines[0].at("error").get<std::string>(), HasSubstr("cannot read the line"));
   EXPECT_THAT(lines[4].at("error").get<std::string>(), HasSubstr("measures GPU time"));
   EXPECT_EQ(lines[4].at("case"), "add_relu");
+  EXPECT_THAT(lines[5].at("error").get<std::string>(), HasSubstr("expected whole numbers, got 1e+30"));
 }
 
 }  // namespace
