@@ -2,13 +2,10 @@
 #include "backend/compile.h"
 
 #include <fmt/format.h>
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
-
-#include <chrono>
 
 #include "backend/ir/text.h"
 #include "backend/llvm/emit.h"
+#include "backend/llvm/generate.h"
 #include "backend/llvm/nvptx.h"
 #include "backend/pass/artefacts.h"
 #include "backend/pass/pass.h"
@@ -70,38 +67,6 @@ rt::KernelReport report(const ir::Function& f, const rt::ArgSig& sig) {
   return r;
 }
 
-/// Time since construction, added to the stats when asked.
-class Stopwatch {
- public:
-  explicit Stopwatch(CompileStats* stats) : stats_(stats) {}
-  void lap(const char* stage) {
-    const auto now = std::chrono::steady_clock::now();
-    if (stats_ != nullptr)
-      stats_->times.push_back({stage, std::chrono::duration<double, std::micro>(now - last_).count()});
-    last_ = now;
-  }
-
- private:
-  CompileStats* stats_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
-std::string emit_ptx(const ir::Function& f, const Target& target, const CompileOptions& options, CompileStats* stats,
-                     ir::Artefacts& artefacts) {
-  Stopwatch watch(stats);
-  llvm::LLVMContext context;
-  const std::unique_ptr<llvm::Module> module = cg::emit(f, target, options.line_info, context);
-  watch.lap("emit");
-  cg::optimise(*module, target);
-  watch.lap("llvm");
-  if (artefacts.publish("llvm", "ll", [&] { return cg::text_of(*module); }))
-    throw UserError("KILN_OVERRIDE: LLVM IR cannot be replaced; replace the PTX or a .kir");
-  std::string ptx = cg::to_ptx(*module, target);
-  watch.lap("ptx");
-  if (std::optional<std::string> other = artefacts.publish("ptx", "ptx", [&] { return ptx; })) ptx = std::move(*other);
-  return ptx;
-}
-
 }  // namespace
 
 rt::KernelImage compile(const ir::Function& function, const Target& wanted, const CompileOptions& options,
@@ -121,7 +86,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   image.report = report(f, image.signature);
   image.definition = f.loc;
   try {
-    image.ptx = emit_ptx(f, target, options, stats, artefacts);
+    image.ptx = cg::generate(f, target, options.line_info, stats, artefacts);
   } catch (const InternalError& fault) {
     throw InternalError(fmt::format("{}; kernel {}, its IR is in {}", fault.what(), f.name,
                                     artefacts.reproducer("llvm", "kir", ir::print(f))));

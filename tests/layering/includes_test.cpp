@@ -59,7 +59,7 @@ struct ThirdParty {
 
 const std::vector<ThirdParty>& third_parties() {
   static const std::vector<ThirdParty> table{
-      {"llvm/", {"backend/llvm/", "backend/compile.cpp"}, true},
+      {"llvm/", {"backend/llvm/"}, true},
       {"boost/hana", {"dsl/expr/"}, true},
       {"cuda.h", {"tests/"}, false},
       {"cuda_runtime", {}, false},

@@ -1,3 +1,4 @@
+// The blocked layout: threads own vectors of neighbours, small tiles are replicated, odd extents are padded.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,3 +1,4 @@
+// The .kimg format: round trip, frozen bytes of version 1, and a clear error for every kind of damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
