@@ -2,18 +2,18 @@
 #pragma once
 #include <kiln/kiln.h>
 
-#include <algorithm>
-#include <bit>
+#include <cstddef>
 
 namespace kiln::bench {
 
 inline constexpr int kBlock = 1024;
 
-/// The block of a pointwise kernel over n elements: small arrays are spread over the multiprocessors, 64 elements at least.
-inline int block_for(std::size_t n) {
-  constexpr std::size_t kPrograms = 128;
-  return static_cast<int>(std::clamp<std::size_t>(std::bit_ceil(n / kPrograms), 64, kBlock));
-}
+/// How a pointwise kernel over n elements is launched. A small array is all latency: one element a thread, and code
+/// without vectors and their tails. Otherwise the compiler chooses (num_warps 0).
+struct PointwiseShape {
+  int block = kBlock, num_warps = 0;
+};
+inline PointwiseShape shape_for(std::size_t n) { return n <= 16384 ? PointwiseShape{128, 4} : PointwiseShape{}; }
 
 inline constinit auto add_relu =
     kernel("add_relu", [](In<float> a, In<float> b, Out<float> c, Int n, Const<int> BLOCK) {

@@ -64,9 +64,10 @@ Prepared prepare_add_relu(const Stream& stream, const Case& what) {
              b = random_buffers<float>(stream.device(), rotation.sets, n);
   auto c = buffers<float>(stream.device(), rotation.launches, n);
   return {stream, what, 3.0 * sizeof(float) * static_cast<double>(n), rotation.launches,
-          [a, b, c, n, block = block_for(n)](const Stream& s, int i) mutable {
+          [a, b, c, n, shape = shape_for(n)](const Stream& s, int i) mutable {
             const auto at = static_cast<std::size_t>(i), set = at % a.size();
-            add_relu.launch(s, cdiv(n, block), a[set], b[set], c[at], n, Const(block));
+            add_relu.with({.num_warps = shape.num_warps})
+                .launch(s, cdiv(n, shape.block), a[set], b[set], c[at], n, Const(shape.block));
           }};
 }
 
