@@ -2,6 +2,7 @@
 // arguments that are refused. Each body runs on the interpreter, the simulator and every GPU found.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -321,6 +322,23 @@ TEST_P(Edges, SpecialValuesThroughAddRelu) {
   EXPECT_EQ(h[3], 0.f);
   for (int i : {3, 5, 6, 7}) EXPECT_FALSE(std::signbit(h[std::size_t(i)])) << i;
   EXPECT_EQ(h[8], 1e-45f) << "denormals are kept";
+}
+
+// The simulator is how code is tested where there is no GPU: it must not make anyone wait.
+TEST(SimulatorSpeed, AMillionElementsTakeLessThanASecond) {
+  const Device d = Device::simulator();
+  Stream s(d);
+  const std::size_t n = 1000000;
+  const auto ha = ramp(n, 1.f, 0.f), hb = ramp(n, -0.5f, 2.f);
+  Buffer<float> a(d, n), b(d, n), c(d, n);
+  a.upload(ha), b.upload(hb);
+  add_relu.preload(d, a, b, c, n, 1024);
+  const auto begin = std::chrono::steady_clock::now();
+  add_relu.launch(s, cdiv(std::int64_t(n), 1024), a, b, c, n, 1024);
+  s.synchronize();
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1.0);
+  const auto hc = c.to_vector();
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(hc[i], std::max(ha[i] + hb[i], 0.f)) << i;
 }
 
 }  // namespace
