@@ -141,6 +141,7 @@ int Device::sm_count() const { return impl_->sm_count(); }
 std::size_t Device::max_shared_bytes() const { return impl_->max_shared_bytes(); }
 std::size_t Device::total_memory() const { return impl_->total_memory(); }
 Counters Device::counters() const { return impl_->counters(); }
+std::vector<KernelCounters> Device::kernel_counters() const { return impl_->kernel_counters(); }
 void Device::reset_counters() const { impl_->reset_counters(); }
 void Device::synchronize() const { impl_->synchronize(); }
 

@@ -41,7 +41,22 @@ struct Counters {
   std::uint64_t global_bytes_read = 0, global_bytes_written = 0;      ///< bytes that lanes asked for
   std::uint64_t global_sectors_read = 0, global_sectors_written = 0;  ///< distinct 32-byte sectors a warp access
   std::uint64_t instructions = 0;      ///< warp instructions executed
-  std::uint64_t bank_conflicts = 0;    ///< extra shared-memory wavefronts
+  std::uint64_t shared_accesses = 0;   ///< warp instructions that touch shared memory
+  /// Passes through the 32 four-byte banks that they take. Lanes go in phases of 32 (16 for 8-byte, 8 for 16-byte
+  /// elements); a phase takes a wavefront for each distinct word in its most loaded bank, so one word for many lanes is free.
+  std::uint64_t shared_wavefronts = 0;
+  std::uint64_t bank_conflicts = 0;    ///< the avoidable ones of them: those beyond one a phase
+};
+
+/// What the launches of one kernel did.
+struct KernelCounters {
+  std::string kernel;
+  Counters total;
+  struct Conflict {
+    std::string where;                 ///< user's file:line, the PTX line and its text
+    std::uint64_t wavefronts = 0;      ///< avoidable ones there
+  };
+  std::vector<Conflict> conflicts;     ///< most first; empty when total.bank_conflicts is 0
 };
 
 class Device {
@@ -69,6 +84,8 @@ class Device {
   std::size_t total_memory() const;
   Counters counters() const;
   void reset_counters() const;
+  /// The same for each kernel name launched since, in order of first launch. Counted by the simulator; empty elsewhere.
+  std::vector<KernelCounters> kernel_counters() const;
   void synchronize() const;          ///< waits for all work; throws the DeviceError of a failed launch
 
   /// Loads `image`; throws DeviceError with the assembler's log when the driver refuses it.

@@ -83,6 +83,7 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual std::size_t total_memory() const = 0;
   virtual Counters counters() const = 0;
   virtual void reset_counters() = 0;
+  virtual std::vector<KernelCounters> kernel_counters() const { return {}; }
   virtual void synchronize() = 0;
 
   virtual std::shared_ptr<LoadedKernel> load(const KernelImage&) = 0;

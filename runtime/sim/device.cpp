@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -124,6 +125,26 @@ Counters SimDevice::counters() const {
 void SimDevice::reset_counters() {
   const std::scoped_lock lock(mutex_);
   counters_ = {};
+  kernels_.clear();
+}
+std::vector<KernelCounters> SimDevice::kernel_counters() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<KernelCounters> out;
+  for (const auto& [name, total] : kernels_) {
+    KernelCounters k{name, total.counters, {}};
+    for (const auto& [where, n] : total.conflicts) k.conflicts.push_back({where, n});
+    std::stable_sort(k.conflicts.begin(), k.conflicts.end(),
+                     [](const auto& a, const auto& b) { return a.wavefronts > b.wavefronts; });
+    out.push_back(std::move(k));
+  }
+  return out;
+}
+void SimDevice::count(const Program& program, const Tally& tally) {
+  add(counters_, tally.counters);
+  auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& k) { return k.first == program.kernel; });
+  if (known == kernels_.end()) known = kernels_.insert(kernels_.end(), {program.kernel, {}});
+  add(known->second.counters, tally.counters);
+  for (const auto& [info, n] : tally.conflicts) known->second.conflicts[full_place(program, program.infos[info])] += n;
 }
 
 std::shared_ptr<LoadedKernel> SimDevice::load(const KernelImage& image) {
@@ -177,8 +198,8 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
   if (shared > max_shared_bytes())
     throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared,
                                   target(), max_shared_bytes()));
-  Counters counters;
-  counters.launches = 1;
+  Tally tally;
+  tally.counters.launches = 1;
   std::string fault;
   {
     const std::scoped_lock lock(running_);
@@ -190,10 +211,10 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
                         std::move(params),
                         recipe.smem_bytes,
                         static_cast<std::uint32_t>(sms_)};
-    fault = execute(launch, counters);
+    fault = execute(launch, tally);
   }
   const std::scoped_lock lock(mutex_);
-  add(counters_, counters);
+  count(program, tally);
   if (!fault.empty() && !fault_) fault_ = fault;
 }
 

@@ -2,6 +2,7 @@
 // is kept and thrown by the next synchronisation, download or launch, after which the device is usable again.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "runtime/sim/arch.h"
 #include "runtime/sim/heap.h"
 #include "runtime/sim/program.h"
+#include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
 
@@ -29,6 +31,7 @@ class SimDevice final : public DeviceImpl {
   std::size_t total_memory() const override { return heap_.capacity(); }
   Counters counters() const override;
   void reset_counters() override;
+  std::vector<KernelCounters> kernel_counters() const override;
   void synchronize() override { throw_fault(); }
 
   std::shared_ptr<LoadedKernel> load(const KernelImage&) override;
@@ -64,6 +67,12 @@ class SimDevice final : public DeviceImpl {
   std::mutex running_;        ///< held while a kernel runs; freeing memory waits for it
   mutable std::mutex mutex_;  ///< guards the members below
   Counters counters_;
+  struct KernelTotal {
+    Counters counters;
+    std::map<std::string, std::uint64_t> conflicts;  ///< by place
+  };
+  std::vector<std::pair<std::string, KernelTotal>> kernels_;  ///< by name, in order of first launch
+  void count(const Program&, const Tally&);
   std::optional<std::string> fault_;
 };
 

@@ -74,7 +74,7 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
 
 void run_warp(Warp& w, std::uint64_t quantum) {
   const Inst* const code = w.block->launch->program.code.data();
-  Counters& counters = w.block->counters;
+  Counters& counters = w.block->tally.counters;
   std::uint64_t executed = 0;
   while (w.state == WarpState::Ready && executed < quantum) {
     if (w.pc == w.reconverge) {
@@ -108,7 +108,7 @@ class FirstFault {
   std::string message_;
 };
 
-void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Counters& counters) {
+void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Tally& tally) {
   Block block;
   for (std::uint64_t id; (id = next.fetch_add(1, std::memory_order_relaxed)) < launch.blocks();) {
     if (first.before(id)) break;
@@ -120,10 +120,10 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
       first.record(f);
     }
   }
-  counters = block.counters;
+  tally = std::move(block.tally);
 }
 
-void run_communicating(const Launch& launch, FirstFault& first, Counters& counters) {
+void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
   const std::uint64_t places =
       std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
   std::vector<Block> resident(std::min(launch.blocks(), places));
@@ -143,7 +143,7 @@ void run_communicating(const Launch& launch, FirstFault& first, Counters& counte
   } catch (const Fault& f) {
     first.record(f);
   }
-  for (const Block& b : resident) add(counters, b.counters);
+  for (const Block& b : resident) tally.add(b.tally);
 }
 
 }  // namespace
@@ -161,7 +161,14 @@ void add(Counters& to, const Counters& from) {
   to.global_sectors_read += from.global_sectors_read;
   to.global_sectors_written += from.global_sectors_written;
   to.instructions += from.instructions;
+  to.shared_accesses += from.shared_accesses;
+  to.shared_wavefronts += from.shared_wavefronts;
   to.bank_conflicts += from.bank_conflicts;
+}
+
+void Tally::add(const Tally& other) {
+  sim::add(counters, other.counters);
+  for (const auto& [inst, n] : other.conflicts) conflicts[inst] += n;
 }
 
 void Block::start(const Launch& l, std::uint64_t linear_id) {
@@ -177,7 +184,7 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
   shared.assign((shared_end() + 7) / 8, kFresh);
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
-  started_at = counters.instructions;
+  started_at = tally.counters.instructions;
   warps.resize(n_warps);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     Warp& w = warps[i];
@@ -198,8 +205,8 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
 }
 
 bool Block::run(std::uint64_t quantum) {
-  const std::uint64_t begin = counters.instructions;
-  while (counters.instructions - begin < quantum) {
+  const std::uint64_t begin = tally.counters.instructions;
+  while (tally.counters.instructions - begin < quantum) {
     bool ran = false, done = true;
     for (Warp& w : warps) {
       if (w.state == WarpState::Ready) {
@@ -214,24 +221,24 @@ bool Block::run(std::uint64_t quantum) {
   return false;
 }
 
-std::string execute(const Launch& launch, Counters& counters) {
+std::string execute(const Launch& launch, Tally& tally) {
   FirstFault first;
   if (launch.program.communicates) {
-    run_communicating(launch, first, counters);
+    run_communicating(launch, first, tally);
     return first.message();
   }
   std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
                                                 : std::max(1u, std::thread::hardware_concurrency());
   n = std::max<std::uint64_t>(1, std::min(n, launch.blocks() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
-  std::vector<Counters> totals(n);
+  std::vector<Tally> totals(n);
   {
     std::vector<std::jthread> others;
     for (std::uint64_t i = 1; i < n; ++i)
       others.emplace_back([&, i] { run_independent(launch, next, first, totals[i]); });
     run_independent(launch, next, first, totals[0]);
   }
-  for (const Counters& c : totals) add(counters, c);
+  for (const Tally& t : totals) tally.add(t);
   return first.message();
 }
 

@@ -33,6 +33,11 @@ std::string place(const Program& p, const InstInfo& i) {
   return fmt::format("{}:{}", file->second, i.loc.line);
 }
 
+std::string full_place(const Program& p, const InstInfo& i) {
+  if (i.loc.line == 0) return fmt::format("{}: {}", place(p, i), i.text);
+  return fmt::format("{} (ptx line {}: {})", place(p, i), i.line, i.text);
+}
+
 void fault(const Warp& w, const Inst& in, int lane, const std::string& what) {
   raise(w, in, fmt::format("thread {}", thread_text(w, lane)), what);
 }

@@ -12,7 +12,10 @@ std::string place(const Program&, const InstInfo&);
 /// Throws the Fault of a block in which every warp waits.
 [[noreturn]] void report_deadlock(const Block&);
 
-/// Sums counters of parts of one launch.
+/// Sums counters.
 void add(Counters& to, const Counters& from);
+
+/// place() with the PTX line and the instruction's text behind it.
+std::string full_place(const Program&, const InstInfo&);
 
 }  // namespace kiln::rt::sim

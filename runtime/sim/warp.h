@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -86,6 +87,13 @@ struct Barrier {
   std::uint32_t popc = 0, threads = 0;      ///< bar.red: threads with a true predicate, and all
 };
 
+/// What blocks did: summed over them, and the avoidable bank conflicts of each instruction (index in Program::infos).
+struct Tally {
+  Counters counters;
+  std::map<std::uint32_t, std::uint64_t> conflicts;
+  void add(const Tally&);
+};
+
 /// One block in flight; reused for the next block of the same host thread.
 struct Block {
   const Launch* launch = nullptr;
@@ -95,15 +103,15 @@ struct Block {
   std::vector<std::uint64_t> registers;      ///< all register files
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
-  Counters counters;
-  std::uint64_t started_at = 0;  ///< counters.instructions when it started
+  Tally tally;
+  std::uint64_t started_at = 0;  ///< instructions it had counted when it started
   bool started = false;
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
   std::uint32_t shared_end() const { return launch->program.dynamic_at + launch->dynamic_smem; }
   /// Instructions its warps have executed; the clock of %clock and %globaltimer.
-  std::uint64_t ticks() const { return counters.instructions - started_at; }
+  std::uint64_t ticks() const { return tally.counters.instructions - started_at; }
 
   void start(const Launch&, std::uint64_t linear_id);
   /// Runs up to about `quantum` warp instructions; true when every warp is done.
@@ -124,8 +132,8 @@ struct Fault {
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
 
-/// Runs every block of the launch; adds to `counters`; returns the message of the first faulting block, or empty.
-std::string execute(const Launch&, Counters& counters);
+/// Runs every block of the launch; adds to `tally`; returns the message of the first faulting block, or empty.
+std::string execute(const Launch&, Tally& tally);
 
 // --- lanes as values -------------------------------------------------------------------------------------------------
 

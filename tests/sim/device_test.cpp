@@ -99,7 +99,7 @@ TEST_F(Simulator, CountersDoNotDependOnHostThreads) {
 
 /// Sectors or conflicts of one warp access whose lane address is `stride`·lane + `offset` bytes.
 std::string strided(const std::string& access, int stride, int offset) {
-  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<9>; .reg "
+  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .pred %p<4>; .reg .b32 %r<9>; .reg "
          ".b64 %rd<9>; .shared .align 16 .b8 tile[8192];\n"
          "ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, " +
          std::to_string(stride) + "; add.u32 %r2, %r2, " + std::to_string(offset) +
@@ -138,6 +138,50 @@ TEST_F(Simulator, BankConflictsAreExtraPasses) {
   EXPECT_EQ(conflicts("ld.shared.b16 %r4, [%r3];", 2), 0u);  // two lanes a word
   EXPECT_EQ(conflicts("ld.shared.v4.b32 {%r4,%r5,%r6,%r7}, [%r3];", 16), 0u);
   EXPECT_EQ(conflicts("ld.shared.v4.b32 {%r4,%r5,%r6,%r7}, [%r3];", 128), 28u);
+}
+
+TEST_F(Simulator, WavefrontsAreThoseOfTheElementSize) {
+  Buffer<std::uint32_t> a(device_, 1);
+  const auto counted = [&](const std::string& access, int stride) {
+    device_.reset_counters();
+    run(device_, strided(access, stride, 0), "k", {}, Params().add(a));
+    const Counters c = device_.counters();
+    return std::array{c.shared_accesses, c.shared_wavefronts, c.bank_conflicts};
+  };
+  using Counts = std::array<std::uint64_t, 3>;
+  EXPECT_EQ(counted("ld.shared.b32 %r4, [%r3];", 4), (Counts{1, 1, 0}));
+  EXPECT_EQ(counted("st.shared.b8 [%r3], %r4;", 1), (Counts{1, 1, 0}));
+  EXPECT_EQ(counted("ld.shared.b64 %rd3, [%r3];", 8), (Counts{1, 2, 0}));
+  EXPECT_EQ(counted("ld.shared.b64 %rd3, [%r3];", 16), (Counts{1, 4, 2}));
+  EXPECT_EQ(counted("st.shared.v4.b32 [%r3], {%r4,%r5,%r6,%r7};", 16), (Counts{1, 4, 0}));
+  EXPECT_EQ(counted("st.shared.v2.b64 [%r3], {%rd3,%rd4};", 32), (Counts{1, 8, 4}));
+  EXPECT_EQ(counted("red.shared.add.u32 [%r3], %r4;", 8), (Counts{1, 2, 1}));
+  EXPECT_EQ(counted("setp.eq.u32 %p1, %r1, 40; @%p1 ld.shared.b32 %r4, [%r3];", 4), (Counts{0, 0, 0}));
+  EXPECT_EQ(counted("setp.lt.u32 %p1, %r1, 8; @%p1 ld.shared.v4.b32 {%r4,%r5,%r6,%r7}, [%r3];", 16), (Counts{1, 1, 0}));
+  // A generic address counts where it points.
+  EXPECT_EQ(counted("cvt.u64.u32 %rd3, %r3; cvta.shared.u64 %rd3, %rd3; ld.b32 %r4, [%rd3];", 8), (Counts{1, 2, 1}));
+}
+
+TEST_F(Simulator, CountersAreKeptForEachKernel) {
+  Buffer<std::uint32_t> a(device_, 4096);
+  const std::string clean = strided("ld.shared.b32 %r4, [%r3];", 4, 0);
+  std::string clashing = strided("st.shared.b32 [%r3], %r4; ld.shared.b32 %r4, [%r3];", 8, 0);
+  clashing.replace(clashing.find("entry k"), 7, "entry other");
+  device_.reset_counters();
+  run(device_, clean, "k", {{2, 1, 1}, {32, 1, 1}, 0}, Params().add(a));
+  run(device_, clashing, "other", {{3, 1, 1}, {32, 1, 1}, 0}, Params().add(a));
+  run(device_, clean, "k", {{2, 1, 1}, {32, 1, 1}, 0}, Params().add(a));
+  const std::vector<KernelCounters> kernels = device_.kernel_counters();
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].kernel, "k");
+  EXPECT_EQ(kernels[0].total.launches, 2u);
+  EXPECT_EQ(kernels[0].total.shared_accesses, 4u);
+  EXPECT_TRUE(kernels[0].conflicts.empty());
+  EXPECT_EQ(kernels[1].kernel, "other");
+  EXPECT_EQ(kernels[1].total.bank_conflicts, 6u);
+  ASSERT_EQ(kernels[1].conflicts.size(), 2u);
+  EXPECT_EQ(kernels[1].conflicts[0].wavefronts, 3u);
+  EXPECT_EQ(kernels[1].conflicts[0].where, "ptx line 8: ld.shared.b32 %r4, [%r3]");
 }
 
 TEST_F(Simulator, FaultWaitsUntilSynchronisation) {

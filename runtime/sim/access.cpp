@@ -1,0 +1,234 @@
+// Addresses of a warp's access: resolved to host memory, checked, counted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/sim/memory.h"
+
+namespace kiln::rt::sim {
+namespace {
+
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+using Addresses = std::array<U64, kLanes>;
+
+const char* name(Use use) {
+  switch (use) {
+    case Use::Load: return "load";
+    case Use::Store: return "store";
+    case Use::Atomic: return "atomic";
+  }
+  return "";
+}
+const char* name(Space s) {
+  switch (s) {
+    case Space::Shared: return "shared";
+    case Space::Local: return "local";
+    case Space::Param: return "parameter";
+    default: return "global";
+  }
+}
+
+/// Distinct 32-byte sectors; an aligned access of at most 32 bytes lies in one.
+U64 sectors(U32 mask, const Addresses& address) {
+  U64 n = 0, last = UINT64_MAX;
+  std::array<U64, kLanes> seen;
+  std::size_t count = 0;
+  bool ascending = true;
+  for (U32 m = mask; m; m &= m - 1) {
+    const U64 s = address[static_cast<std::size_t>(std::countr_zero(m))] >> 5;
+    seen[count++] = s;
+    if (s == last) continue;
+    ascending &= last == UINT64_MAX || s > last;
+    last = s;
+    ++n;
+  }
+  if (ascending) return n;
+  std::sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count));
+  return static_cast<U64>(std::unique(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count)) - seen.begin());
+}
+
+/// Passes of lanes [first, first + group) through the banks: as many as the most loaded bank has distinct words; 0 if
+/// none of them is active.
+U64 wavefronts(U32 mask, const Addresses& address, U32 first, U32 group, U32 words) {
+  std::array<U64, kLanes> asked;
+  std::size_t n = 0;
+  for (U32 l = first; l < first + group; ++l)
+    if (mask >> l & 1)
+      for (U32 k = 0; k < words; ++k) asked[n++] = address[l] / 4 + k;
+  U32 used = 0;
+  bool clash = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const U32 bank = 1u << (asked[i] % 32);
+    clash |= (used & bank) != 0;
+    used |= bank;
+  }
+  if (!clash) return n != 0;
+  std::sort(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+  const auto end = std::unique(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+  std::array<U32, 32> load{};
+  for (auto a = asked.begin(); a != end; ++a) ++load[*a % 32];
+  return *std::max_element(load.begin(), load.end());
+}
+
+/// Lanes go in phases that ask for at most 128 bytes. One wavefront a phase is the least; the others are conflicts.
+void count_shared(Tally& t, const Inst& in, U32 mask, const Addresses& address, U32 bytes) {
+  const U32 words = std::max(1u, bytes / 4), group = kLanes / words;
+  ++t.counters.shared_accesses;
+  for (U32 first = 0; first < kLanes; first += group) {
+    const U64 n = wavefronts(mask, address, first, group, words);
+    t.counters.shared_wavefronts += n;
+    if (n <= 1) continue;
+    t.counters.bank_conflicts += n - 1;
+    t.conflicts[in.info] += n - 1;
+  }
+}
+
+/// A warp's global access: every lane inside some live allocation.
+void check_global(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  const HeapView& heap = w.block->launch->heap;
+  U64 low = UINT64_MAX, high = 0;
+  each_lane(mask, [&](int l) {
+    low = std::min(low, address[static_cast<std::size_t>(l)]);
+    high = std::max(high, address[static_cast<std::size_t>(l)]);
+  });
+  if (w.allocation_hint < heap.live.size()) {
+    const HeapRange& r = heap.live[w.allocation_hint];
+    if (low >= r.base && high <= r.end() && bytes <= r.end() - high) return;
+  }
+  w.allocation_hint = heap.find(low, high - low + bytes);
+  if (w.allocation_hint < heap.live.size()) return;
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (heap.find(a, bytes) < heap.live.size()) continue;
+    const auto [kind, where] = heap.describe(a);
+    fault(w, in, l, fmt::format("{} global {} of {} bytes at 0x{:x}, {}", kind, name(use), bytes, a, where));
+  }
+}
+
+/// A space that has the addresses from `begin` up to `end`.
+void check_window(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
+                  U64 begin, U64 end) {
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (a >= begin && a <= end && bytes <= end - a) continue;
+    fault(w, in, l,
+          fmt::format("out-of-bounds {} {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(space), name(use),
+                      bytes, a, end - begin, begin));
+  }
+}
+
+void check_alignment(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  U64 low_bits = 0;
+  each_lane(mask, [&](int l) { low_bits |= address[static_cast<std::size_t>(l)]; });
+  if ((low_bits & (bytes - 1)) == 0) return;
+  for (U32 m = mask; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (a & (bytes - 1))
+      fault(w, in, l,
+            fmt::format("misaligned {} {} of {} bytes at 0x{:x}, which is no multiple of {}", name(space), name(use),
+                        bytes, a, bytes));
+  }
+}
+
+void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Use use) {
+  const U64 total = static_cast<U64>(std::popcount(mask)) * bytes, n = sectors(mask, address);
+  if (use != Use::Store) c.global_bytes_read += total, c.global_sectors_read += n;
+  if (use != Use::Load) c.global_bytes_written += total, c.global_sectors_written += n;
+}
+
+/// Lanes that all access the same, known space.
+void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
+               LaneAddresses& out) {
+  Block& b = *w.block;
+  const Program& p = b.launch->program;
+  check_alignment(w, in, space, mask, address, bytes, use);
+  switch (space) {
+    case Space::Shared:
+      check_window(w, in, space, mask, address, bytes, use, kSharedBase, b.shared_end());
+      count_shared(b.tally, in, mask, address, bytes);
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
+      });
+      return;
+    case Space::Local:
+      check_window(w, in, space, mask, address, bytes, use, 0, p.local_bytes);
+      each_lane(mask, [&](int l) {
+        const U64 thread = w.index * U64{kLanes} + static_cast<U64>(l);
+        out.at[static_cast<std::size_t>(l)] =
+            b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
+      });
+      return;
+    case Space::Param:
+      check_window(w, in, space, mask, address, bytes, use, 0, p.param_bytes);
+      if (use != Use::Load) fault(w, in, "store to a kernel parameter");
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] =
+            const_cast<std::byte*>(b.launch->params.data()) + address[static_cast<std::size_t>(l)];
+      });
+      return;
+    default:
+      check_global(w, in, mask, address, bytes, use);
+      count_global(b.tally.counters, mask, address, bytes, use);
+      out.global_lanes |= mask;
+      each_lane(mask, [&](int l) {
+        out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
+      });
+      return;
+  }
+}
+
+Space window_space(U64 address) {
+  switch (address >> 56) {
+    case kSharedWindow >> 56: return Space::Shared;
+    case kLocalWindow >> 56: return Space::Local;
+    case kParamWindow >> 56: return Space::Param;
+    default: return Space::Global;
+  }
+}
+
+}  // namespace
+
+std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
+  Addresses out;
+  const U64 offset = static_cast<U64>(in.imm);
+  if (base == kNoRef) {
+    out.fill(offset);
+  } else if (in.wide_address) {
+    const auto* a = w.in<U64>(base);
+    for (std::size_t l = 0; l < kLanes; ++l) out[l] = a[l] + offset;
+  } else {
+    const auto* a = w.in<U32>(base);
+    for (std::size_t l = 0; l < kLanes; ++l) out[l] = static_cast<U32>(a[l] + static_cast<U32>(offset));
+  }
+  return out;
+}
+
+LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use) {
+  LaneAddresses out;
+  if (space != Space::Generic) {
+    access_in(w, in, space, w.mask, address, bytes, use, out);
+    return out;
+  }
+  // Lanes of a generic access may point into different spaces.
+  for (U32 left = w.mask; left;) {
+    const Space s = window_space(address[static_cast<std::size_t>(std::countr_zero(left))]);
+    Addresses local = address;
+    U32 same = 0;
+    each_lane(left, [&](int l) {
+      const auto i = static_cast<std::size_t>(l);
+      if (window_space(address[i]) != s) return;
+      same |= 1u << l;
+      if (s != Space::Global) local[i] = address[i] & ((U64{1} << 56) - 1);
+    });
+    access_in(w, in, s, same, local, bytes, use, out);
+    left &= ~same;
+  }
+  return out;
+}
+
+}  // namespace kiln::rt::sim
