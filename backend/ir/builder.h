@@ -31,7 +31,7 @@ class Builder {
   /// mask and other may be invalid; other is only used in lanes whose mask is false, so it is dropped without a mask.
   Value load(Value ptr, Value mask, Value other, CacheHint, SourceLoc);
   void store(Value ptr, Value value, Value mask, CacheHint, SourceLoc);
-  /// Any elementwise op of ops.def; `fast` only where the op is not Exact.
+  /// Any elementwise op of ops.def; `fast` only where ops.def offers it, and for floats.
   Value elementwise(Op, std::vector<Value> operands, SourceLoc, bool fast = false);
 
   /// The literal of v if it is a constant (or a splat of one).

@@ -12,9 +12,10 @@ using enum EffectKind;
 using enum MemorySpace;
 
 // The vocabulary of the Exactness column.
-constexpr Accuracy Exact{Bound::Exact, 0};
-constexpr Accuracy Ulp(int n) { return {Bound::Ulp, n}; }
-constexpr Accuracy Rel(int n) { return {Bound::Rel, n}; }
+constexpr Accuracy Exact{Bound::Exact, 0, false};
+constexpr Accuracy ExactOrFast{Bound::Exact, 0, true};
+constexpr Accuracy Ulp(int n) { return {Bound::Ulp, n, true}; }
+constexpr Accuracy Rel(int n) { return {Bound::Rel, n, true}; }
 
 // The vocabulary of the traits column.
 struct Trait {
@@ -67,7 +68,7 @@ constexpr std::span<const T> but_last(const T (&list)[N]) {
   return {list, N - 1};
 }
 constexpr std::span<const AttrKey> ew_attrs(Accuracy a) {
-  return {kEwAttrs, a.bound == Bound::Exact ? std::size_t(0) : std::size_t(1)};
+  return {kEwAttrs, a.fast ? std::size_t(1) : std::size_t(0)};
 }
 constexpr std::span<const Effect> effects_of(const Traits& t) { return {t.effect.data(), t.effect_count}; }
 

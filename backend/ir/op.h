@@ -62,6 +62,7 @@ enum class Bound : std::uint8_t { Exact, Ulp, Rel };
 struct Accuracy {
   Bound bound = Bound::Exact;
   int n = 0;
+  bool fast = false;  ///< takes the attribute fast
 };
 
 enum class EffectKind : std::uint8_t { None, Read, Write };

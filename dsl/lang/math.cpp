@@ -32,19 +32,21 @@ detail::Made ternary(ir::Op op, const Operand& a, const Operand& b, const Operan
   Scalar name(CArg x, CArg y, const Scalar& z) {                                                                     \
     return Scalar(ternary(ir::Op::op, x, y, Operand(z, x.at), x.at, fast));                                          \
   }
-#define KILN_FUNCTION_Float(op, name, arity, fast) KILN_DEFINE_##arity(op, name, fast)
-#define KILN_FUNCTION_Math(op, name, arity, fast) KILN_DEFINE_##arity(op, name, fast)
-#define KILN_FUNCTION_Num(op, name, arity, fast)
-#define KILN_FUNCTION_Int(op, name, arity, fast)
-#define KILN_FUNCTION_Bits(op, name, arity, fast)
-#define KILN_FUNCTION_Cmp(op, name, arity, fast)
-#define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_FUNCTION_##rule(Enum, mnemonic, arity, false)
+#define KILN_FUNCTION_Float(op, name, arity) KILN_DEFINE_##arity(op, name, false)
+#define KILN_FUNCTION_Math(op, name, arity) KILN_DEFINE_##arity(op, name, false)
+#define KILN_FUNCTION_Num(op, name, arity)
+#define KILN_FUNCTION_Int(op, name, arity)
+#define KILN_FUNCTION_Bits(op, name, arity)
+#define KILN_FUNCTION_Cmp(op, name, arity)
+#define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_FUNCTION_##rule(Enum, mnemonic, arity)
 #include "backend/ir/ops.def"
-#undef KILN_FUNCTION_Float
 
 namespace fast {
-#define KILN_FUNCTION_Float(op, name, arity, fast)
-#define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_FUNCTION_##rule(Enum, mnemonic, arity, true)
+#define KILN_FAST_Exact(op, name, arity)
+#define KILN_FAST_ExactOrFast(op, name, arity) KILN_DEFINE_##arity(op, name, true)
+#define KILN_FAST_Ulp(n) KILN_FAST_ExactOrFast
+#define KILN_FAST_Rel(n) KILN_FAST_ExactOrFast
+#define KILN_EW(Enum, mnemonic, arity, rule, exactness, ...) KILN_FAST_##exactness(Enum, mnemonic, arity)
 #include "backend/ir/ops.def"
 }  // namespace fast
 

@@ -6,7 +6,8 @@
 //
 // Dtypes: f16, bf16 and f32 (the exact ones f64 too); f16 and bf16 are computed in f32 and rounded once more. Operands
 // of pow and fma are promoted and broadcast like those of operators, and may be C++ numbers. `kiln::fast::exp(x)` is
-// the hardware's approximation, for the rows that are not exact. Errors: UserError at the caller's line for an operand
+// the hardware's approximation, for the rows that are not exact, for sqrt and for division (`fast::div(x, y)`); f64, of
+// which the hardware approximates nothing, keeps the exact form. Errors: UserError at the caller's line for an operand
 // that is not floating.
 #pragma once
 #include "dsl/lang/tile.h"
@@ -38,13 +39,20 @@ namespace kiln {
 #define KILN_FUNCTION_Cmp(name, arity)
 #define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_FUNCTION_##rule(mnemonic, arity)
 #include "backend/ir/ops.def"
-#undef KILN_FUNCTION_Float
 
 /// The hardware's approximations: fewer instructions, bounds in docs/semantics.md.
 namespace fast {
-#define KILN_FUNCTION_Float(name, arity)
-#define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_FUNCTION_##rule(mnemonic, arity)
+// Which rows have one, by exactness.
+#define KILN_FAST_Exact(name, arity)
+#define KILN_FAST_ExactOrFast(name, arity) KILN_DECLARE_##arity(name)
+#define KILN_FAST_Ulp(n) KILN_FAST_ExactOrFast
+#define KILN_FAST_Rel(n) KILN_FAST_ExactOrFast
+#define KILN_EW(Enum, mnemonic, arity, rule, exactness, ...) KILN_FAST_##exactness(mnemonic, arity)
 #include "backend/ir/ops.def"
+#undef KILN_FAST_Exact
+#undef KILN_FAST_ExactOrFast
+#undef KILN_FAST_Ulp
+#undef KILN_FAST_Rel
 }  // namespace fast
 
 #undef KILN_FUNCTION_Float

@@ -88,6 +88,8 @@ TEST_F(BuilderTest, RefusesOperandsThatDoNotFit) {
   expect_error([&] { b.elementwise(Op::Shl, {s, s}, at); }, "shl: takes integers, index, not f32");
   expect_error([&] { b.elementwise(Op::And, {s, s}, at); }, "and: takes i1, integers, index, not f32");
   expect_error([&] { b.elementwise(Op::Add, {s, s}, at, true); }, "add: has no attribute fast");
+  expect_error([&] { b.elementwise(Op::Div, {n, n}, at, true); },
+               "div: has a fast form for f16, bf16, f32, f64, not for index");
   expect_error([&] { b.select(m, tile, tile, at); }, "select: condition is tile<4xi1>, must be tile<8xi1>");
   expect_error([&] { b.select(m, tile, s, at); }, "select: branches differ: tile<8xf32> and f32");
   expect_error([&] { b.splat(tile, {8}, at); }, "splat: takes a scalar, not tile<8xf32>");

@@ -46,6 +46,7 @@ TEST_F(FoldTest, ExactOpsOnConstants) {
 TEST_F(FoldTest, KeepsInexactOpsForTheDevice) {
   EXPECT_EQ(value(ew(Op::Exp, {lit(f32, 1)})), "not known");
   EXPECT_EQ(value(ew(Op::Pow, {lit(f32, 2), lit(f32, 3)})), "not known");
+  EXPECT_EQ(value(b.elementwise(Op::Sqrt, {lit(f32, 2)}, {}, true)), "not known");
 }
 
 TEST_F(FoldTest, SeesThroughSplats) {

@@ -15,7 +15,7 @@ void elementwise_sample(Op op, Builder& b) {
     const SourceLoc at("sample.cpp", unsigned(line++), 3);
     f.params.push_back({Type::scalar(d), "x", rt::Access::Read, 1, false});
     const Value x = b.param(int(f.params.size()) - 1, at);
-    const bool fast = info(op).accuracy.bound != Bound::Exact && line % 2;
+    const bool fast = info(op).accuracy.fast && is_float(d) && line % 2;
     b.elementwise(op, std::vector<Value>(std::size_t(info(op).arity), b.splat(x, {4, 3}, at)), at, fast);
     b.elementwise(op, std::vector<Value>(std::size_t(info(op).arity), x), at);
   }

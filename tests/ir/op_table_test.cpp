@@ -48,11 +48,13 @@ TEST(OpTable, TraitsAndEffectsComeFromTheRow) {
   EXPECT_TRUE(info(Op::Splat).effects.empty());
 }
 
-TEST(OpTable, OnlyInexactElementwiseOpsMayBeFast) {
+TEST(OpTable, InexactOpsAndTwoExactOnesMayBeFast) {
   for (Op op : all_ops()) {
     const auto attrs = info(op).attrs;
     const bool fast = std::find(attrs.begin(), attrs.end(), AttrKey::fast) != attrs.end();
-    EXPECT_EQ(fast, info(op).elementwise && info(op).accuracy.bound != Bound::Exact) << mnemonic(op);
+    const bool inexact = info(op).elementwise && info(op).accuracy.bound != Bound::Exact;
+    EXPECT_EQ(fast, inexact || op == Op::Div || op == Op::Sqrt) << mnemonic(op);
+    EXPECT_EQ(fast, info(op).accuracy.fast) << mnemonic(op);
   }
 }
 
@@ -83,7 +85,7 @@ const char* rule_name(TypeRule rule) {
 
 std::string accuracy_text(Accuracy a) {
   switch (a.bound) {
-    case Bound::Exact: return "exact";
+    case Bound::Exact: return a.fast ? "exact, or `fast`" : "exact";
     case Bound::Ulp: return std::to_string(a.n) + " ulp";
     case Bound::Rel: return std::to_string(a.n) + " · 2^-23 · max(abs x, abs result)";
   }

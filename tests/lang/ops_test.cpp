@@ -206,8 +206,8 @@ TEST(LangOps, NanStaysInMinimumMaximumAndRelu) {
   });
 }
 
-// Every Float and Math row of the op table is a function of tiles and scalars; those that are not exact have a fast
-// form.
+// Every Float and Math row of the op table is a function of tiles and scalars, every row that may be fast one of
+// kiln::fast.
 #define KILN_CALL_1(name) (void)name(t), (void)name(s);
 #define KILN_CALL_2(name) \
   (void)name(t, 2), (void)name(2, t), (void)name(t, s), (void)name(s, t), (void)name(s, 2), (void)name(2, s);
@@ -215,12 +215,17 @@ TEST(LangOps, NanStaysInMinimumMaximumAndRelu) {
   (void)name(t, 2, s), (void)name(s, t, 2), (void)name(2, s, t), (void)name(s, 1, 2), (void)name(1, s, 2), \
       (void)name(1, 2, s);
 #define KILN_ROW_Float(name, arity) KILN_CALL_##arity(name)
-#define KILN_ROW_Math(name, arity) KILN_CALL_##arity(name) KILN_CALL_##arity(fast::name)
+#define KILN_ROW_Math(name, arity) KILN_CALL_##arity(name)
 #define KILN_ROW_Num(name, arity)
 #define KILN_ROW_Int(name, arity)
 #define KILN_ROW_Bits(name, arity)
 #define KILN_ROW_Cmp(name, arity)
-#define KILN_EW(Enum, mnemonic, arity, rule, ...) KILN_ROW_##rule(mnemonic, arity)
+#define KILN_FAST_Exact(name, arity)
+#define KILN_FAST_ExactOrFast(name, arity) KILN_CALL_##arity(fast::name)
+#define KILN_FAST_Ulp(n) KILN_FAST_ExactOrFast
+#define KILN_FAST_Rel(n) KILN_FAST_ExactOrFast
+#define KILN_EW(Enum, mnemonic, arity, rule, exactness, ...) \
+  KILN_ROW_##rule(mnemonic, arity) KILN_FAST_##exactness(mnemonic, arity)
 TEST(LangMath, EveryRowIsAFunction) {
   auto k = kernel("rows", [](Float s) {
     Tile t = full(f32, {4}, s);
@@ -229,7 +234,33 @@ TEST(LangMath, EveryRowIsAFunction) {
   const std::string text = k.trace(1.f).text(false);
   EXPECT_THAT(text, HasSubstr("gelu_tanh"));
   EXPECT_THAT(text, HasSubstr("fma"));
-  EXPECT_THAT(text, HasSubstr("exp fast=1"));
+  for (const char* form : {"exp fast=1", "sqrt fast=1", "div fast=1", "= sqrt %"}) EXPECT_THAT(text, HasSubstr(form));
+}
+
+TEST(LangMath, FastDivisionIsOfFloats) {
+  const int line = __LINE__ + 1;
+  auto k = kernel("halves", [](Int n) { (void)fast::div(n, 2); });
+  expect_user_error([&] { (void)k.trace(1); }, "div: has a fast form for f16, bf16, f32, f64, not for index", __FILE__,
+                    line);
+}
+
+// The approximations' bounds are tests/op's; here that both reach the machine, by operands where they are exact.
+TEST(LangMath, FastSqrtAndDivisionCompute) {
+  auto k = kernel("fast", [](In<float> x, Out<float> o, In<double> dx, Out<double> d) {
+    Tile i = arange(4), v = load(x + i), w = load(dx + i);
+    store(o + i, fast::sqrt(v));
+    store(o + 4 + i, fast::div(v, 4));
+    store(d + i, fast::div(fast::sqrt(w), 3));
+  });
+  on_each_device([&](const Device& device) {
+    Buffer<float> x = buffer_of(device, std::vector<float>{0, 1, 4, 64}), o(device, 8);
+    Buffer<double> dx = buffer_of(device, std::vector<double>{1, 2, 3, 5}), d(device, 4);
+    k.launch(Stream(device), 1, x, o, dx, d);
+    const std::vector<float> r = o.to_vector(), want{0, 1, 2, 8, 0, 0.25, 1, 16};
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(r[i], want[i], want[i] * 0x1.8p-22f) << i;
+    const std::vector<double> exact{1 / 3.0, std::sqrt(2) / 3, std::sqrt(3) / 3, std::sqrt(5) / 3};
+    EXPECT_EQ(d.to_vector(), exact);  // f64 has no approximation
+  });
 }
 
 TEST(LangMath, PowOfIntegersPowers) {

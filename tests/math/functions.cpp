@@ -71,6 +71,7 @@ const std::vector<MathFunction>& accurate_functions() {
 const std::vector<MathFunction>& fast_functions() {
   static const std::vector<MathFunction> rows = {
       KILN_ROW(fast_rsqrt, Ulp, 3, 0x1p-126, kAll, ref_rsqrt(x)),
+      KILN_ROW(fast_sqrt, Ulp, 3, 0x1p-126, kAll, std::sqrt(x)),
       KILN_ROW(fast_exp, Ulp, 4, -1, 1, std::exp(x)),
       KILN_ROW(fast_exp, Ulp, 3 + 1.25 * 89, -87, 89, std::exp(x)),
       KILN_ROW(fast_exp2, Ulp, 4, -126, kAll, std::exp2(x)),

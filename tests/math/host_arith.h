@@ -76,6 +76,8 @@ struct HostArith {
   F rcp_ftz(F x) { return flush(ulps(1.0 / double{flush(x)}, 1)); }
   F rsqrt_approx(F x) { return relative(1.0 / std::sqrt(double{x}), 0x1.2p-23); }
   F rsqrt_ftz(F x) { return relative(1.0 / std::sqrt(double{flush(x)}), 0x1.2p-23); }
+  F sqrt_ftz(F x) { return relative(std::sqrt(double{flush(x)}), 0x1p-23); }
+  F div_full_ftz(F x, F y) { return flush(ulps(double{flush(x)} / double{flush(y)}, 2)); }
   F sin_approx(F x) { return absolute(std::sin(double{x}), 0x1.7p-21); }
   F cos_approx(F x) { return absolute(std::cos(double{x}), 0x1.7p-21); }
   F tanh_approx(F x) { return relative(std::tanh(double{x}), 0x1p-11); }

@@ -24,11 +24,15 @@ double units(ir::Accuracy a, double x, double want) {
 /// bounded.
 constexpr double kFlushed = 0x1p-126;
 
-std::optional<double> fast_tolerance(ir::Op op, double x, double want) {
+bool flushed(double v) { return std::fabs(v) < kFlushed && v != 0; }
+
+std::optional<double> fast_tolerance(ir::Op op, double x, double y, double want) {
   using ir::Op;
   double ulp = ulp_of(DType::f32, want);
-  bool flushed_in = std::fabs(x) < kFlushed && x != 0;
+  bool flushed_in = flushed(x) || flushed(y);
   switch (op) {
+    case Op::Div: return flushed_in ? std::nullopt : std::optional(2 * ulp + kFlushed);
+    case Op::Sqrt:
     case Op::Rsqrt: return flushed_in ? std::nullopt : std::optional(3 * ulp);
     case Op::Exp: return (3 + 1.25 * std::min(std::fabs(x), 128.0)) * ulp + kFlushed;
     case Op::Exp2: return 4 * ulp + kFlushed;
@@ -49,6 +53,8 @@ std::optional<double> fast_tolerance(ir::Op op, double x, double want) {
 double reference(ir::Op op, double x, double y) {
   using ir::Op;
   switch (op) {
+    case Op::Div: return x / y;
+    case Op::Sqrt: return std::sqrt(x);
     case Op::Rsqrt: return 1 / std::sqrt(x);
     case Op::Exp: return std::exp(x);
     case Op::Exp2: return std::exp2(x);
@@ -67,9 +73,10 @@ double reference(ir::Op op, double x, double y) {
   }
 }
 
-std::optional<double> tolerance(ir::Op op, bool fast, DType d, double x, double want) {
-  if (!std::isfinite(want)) return fast && std::fabs(x) < kFlushed && x != 0 ? std::nullopt : std::optional(0.0);
-  std::optional<double> single = fast ? fast_tolerance(op, x, want) : units(ir::info(op).accuracy, x, want);
+std::optional<double> tolerance(ir::Op op, bool fast, DType d, double x, double y, double want) {
+  if (fast && d == DType::f64) return 0;  // the hardware has no approximation: the exact form
+  if (!std::isfinite(want)) return fast && (flushed(x) || flushed(y)) ? std::nullopt : std::optional(0.0);
+  std::optional<double> single = fast ? fast_tolerance(op, x, y, want) : units(ir::info(op).accuracy, x, want);
   if (!single || d == DType::f32) return single;
   double rounding = 0.51 * ulp_of(d, want);
   // A bound relative to |x| does not shrink with the result; an ulp of f32 vanishes in one of 16 bits.

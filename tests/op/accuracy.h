@@ -12,7 +12,7 @@ double reference(ir::Op op, double x, double y);
 
 /// Largest allowed distance from `want`, for operand x and results of type d. Nothing where no bound is promised:
 /// beyond the range of the hardware's sine, say.
-std::optional<double> tolerance(ir::Op op, bool fast, DType d, double x, double want);
+std::optional<double> tolerance(ir::Op op, bool fast, DType d, double x, double y, double want);
 
 /// Whether `got` is `want` within `tolerance`: NaN, infinities and the sign of zero must agree, but that a result may
 /// round to infinity or away from it at the end of the range.

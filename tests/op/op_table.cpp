@@ -9,7 +9,9 @@ const std::vector<Row>& rows() {
     std::vector<Row> v;
     for (int i = 0; i < ir::kOpCount; ++i) {
       const ir::OpInfo& info = ir::info(static_cast<ir::Op>(i));
-      if (info.elementwise) v.push_back({info.op, info.rule, info.arity, info.accuracy.bound == ir::Bound::Exact});
+      if (info.elementwise)
+        v.push_back(
+            {info.op, info.rule, info.arity, info.accuracy.bound == ir::Bound::Exact, info.accuracy.fast});
     }
     return v;
   }();

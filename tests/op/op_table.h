@@ -11,7 +11,7 @@ struct Row {
   ir::Op op;
   ir::TypeRule rule;
   int arity;
-  bool exact;
+  bool exact, fast;  ///< fast: has a fast form, for floats
 };
 
 const std::vector<Row>& rows();

@@ -334,6 +334,8 @@ Types infer_elementwise(const InferInput& in) {
   const OpInfo& op = info(in.op);
   if (first.ptr || !num::takes(op.rule, first.dtype))
     in.fail("takes " + std::string(allowed(op.rule)) + ", not " + first.str());
+  if (in.i64(AttrKey::fast) && !is_float(first.dtype))
+    in.fail("has a fast form for f16, bf16, f32, f64, not for " + first.str());
   return {op.rule == TypeRule::Cmp ? first.with(DType::i1) : first};
 }
 

@@ -40,6 +40,16 @@ typename M::F fast_rsqrt(M& m, typename M::F x) {
 }
 
 template <Arithmetic M>
+typename M::F fast_sqrt(M& m, typename M::F x) {
+  return m.sqrt_ftz(x);
+}
+/// The full-range approximation: the plain one gives 0 for divisors beyond 2^126.
+template <Arithmetic M>
+typename M::F fast_div(M& m, typename M::F x, typename M::F y) {
+  return m.div_full_ftz(x, y);
+}
+
+template <Arithmetic M>
 typename M::F fast_sigmoid(M& m, typename M::F x) {
   return m.rcp_ftz(m.add(m.ex2_ftz(m.mul(x, -kLog2e)), 1.f));
 }

@@ -73,6 +73,8 @@ A::F A::lg2_ftz(F x) { return call(Intrinsic::nvvm_lg2_approx_ftz_f, {}, val(x))
 A::F A::rcp_ftz(F x) { return call(Intrinsic::nvvm_rcp_approx_ftz_f, {}, val(x)); }
 A::F A::rsqrt_approx(F x) { return call(Intrinsic::nvvm_rsqrt_approx_f, {}, val(x)); }
 A::F A::rsqrt_ftz(F x) { return call(Intrinsic::nvvm_rsqrt_approx_ftz_f, {}, val(x)); }
+A::F A::sqrt_ftz(F x) { return call(Intrinsic::nvvm_sqrt_approx_ftz_f, {}, val(x)); }
+A::F A::div_full_ftz(F x, F y) { return call(Intrinsic::nvvm_div_full_ftz, {}, {val(x), val(y)}); }
 A::F A::sin_approx(F x) { return call(Intrinsic::nvvm_sin_approx_f, {}, val(x)); }
 A::F A::cos_approx(F x) { return call(Intrinsic::nvvm_cos_approx_f, {}, val(x)); }
 A::F A::tanh_approx(F x) {  // no intrinsic of its own: tanh with afn is selected as tanh.approx.f32

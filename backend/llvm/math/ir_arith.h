@@ -89,6 +89,8 @@ class IrArith {
   F rcp_ftz(F x);
   F rsqrt_approx(F x);
   F rsqrt_ftz(F x);
+  F sqrt_ftz(F x);
+  F div_full_ftz(F x, F y);
   F sin_approx(F x);
   F cos_approx(F x);
   F tanh_approx(F x);

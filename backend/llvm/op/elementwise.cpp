@@ -33,6 +33,8 @@ class Element {
   bool is_half() const { return dtype_ == DType::f16 || dtype_ == DType::bf16; }
   /// i1 compares as unsigned: false < true.
   bool is_signed() const { return kiln::is_signed(dtype_); }
+  /// Whether an exact op gives way to the hardware's approximation; f64 has none.
+  bool approximate() const { return fast_ && dtype_ != DType::f64; }
   Value* zero() const { return llvm::Constant::getNullValue(type()); }
   Value* integer(std::int64_t n) const { return llvm::ConstantInt::getSigned(type(), n); }
 
@@ -52,6 +54,8 @@ class Element {
   }
 
   Value* div();
+  Value* float_div();
+  Value* sqrt();
   Value* rem();
   Value* min_max(Intrinsic::ID of_float, Intrinsic::ID of_signed, Intrinsic::ID of_unsigned, Value* a, Value* b);
   Value* shift(ir::Op op);
@@ -72,9 +76,25 @@ class Element {
   bool fast_;
 };
 
+Value* Element::float_div() {
+  return in_single([&](llvm::ArrayRef<Value*> x) -> Value* {
+    if (!approximate()) return b_.CreateFDiv(x[0], x[1]);
+    math::IrArith a(b_);
+    return a.value(math::fast_div(a, math::IrArith::F(x[0]), math::IrArith::F(x[1])));
+  });
+}
+
+Value* Element::sqrt() {
+  return in_single([&](llvm::ArrayRef<Value*> x) -> Value* {
+    if (!approximate()) return call(Intrinsic::sqrt, x);
+    math::IrArith a(b_);
+    return a.value(math::fast_sqrt(a, math::IrArith::F(x[0])));
+  });
+}
+
 /// The divisor is replaced where the machine's division has no defined result, and the result where the op defines one.
 Value* Element::div() {
-  if (is_float()) return in_single([&](llvm::ArrayRef<Value*> x) { return b_.CreateFDiv(x[0], x[1]); });
+  if (is_float()) return float_div();
   Value *a = v_[0], *d = v_[1];
   Value* by_zero = b_.CreateICmpEQ(d, zero());
   if (!is_signed()) return b_.CreateSelect(by_zero, zero(), b_.CreateUDiv(a, b_.CreateSelect(by_zero, integer(1), d)));
@@ -167,7 +187,7 @@ Value* Element::emit(ir::Op op) {
     case Op::Eq: return compare(P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ);
     case Op::Ne: return compare(P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE);
 
-    case Op::Sqrt: return single(Intrinsic::sqrt);
+    case Op::Sqrt: return sqrt();
     case Op::Rsqrt: return math(KILN_FN(rsqrt), KILN_FN(fast_rsqrt), KILN_FN(narrow_rsqrt));
     case Op::Exp: return math(KILN_FN(exp), KILN_FN(fast_exp), KILN_FN(narrow_exp));
     case Op::Exp2: return math(KILN_FN(exp2), KILN_FN(fast_exp2), KILN_FN(narrow_exp2));
