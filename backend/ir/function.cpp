@@ -20,16 +20,6 @@ const char* name(Stage s) {
   return "";
 }
 
-const char* name(CacheHint hint) {
-  switch (hint) {
-    case CacheHint::Plain: return "plain";
-    case CacheHint::NoAllocate: return "no_allocate";
-    case CacheHint::Streaming: return "streaming";
-    case CacheHint::EvictFirst: return "evict_first";
-  }
-  return "";
-}
-
 const char* name(Team team) {
   switch (team) {
     case Team::Warp: return "warp";
@@ -54,6 +44,18 @@ const Literal& Inst::literal() const {
   const Attr* a = find(AttrKey::value);
   KILN_CHECK(a, std::string("no literal in a ") + mnemonic(op));
   return std::get<Literal>(a->value);
+}
+
+const std::string& Inst::text() const {
+  const Attr* a = find(AttrKey::text);
+  KILN_CHECK(a, std::string("no text in a ") + mnemonic(op));
+  return std::get<std::string>(a->value);
+}
+
+const std::vector<std::int64_t>& Inst::ints(AttrKey key) const {
+  const Attr* a = find(key);
+  KILN_CHECK(a, std::string("no ") + ir::name(key) + " in a " + mnemonic(op));
+  return std::get<std::vector<std::int64_t>>(a->value);
 }
 
 Function::Function(std::string function_name, SourceLoc at) : name(std::move(function_name)), loc(at) {

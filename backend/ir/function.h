@@ -41,11 +41,7 @@ struct Literal {
   std::int64_t as_int() const;                  ///< value of an integer, index or i1 literal
 };
 
-/// Cache hint of a load or store (ROWS.md §3). Plain: none.
-enum class CacheHint : std::uint8_t { Plain, NoAllocate, Streaming, EvictFirst };
-const char* name(CacheHint);
-
-using AttrValue = std::variant<std::int64_t, Literal, std::string>;
+using AttrValue = std::variant<std::int64_t, Literal, std::string, std::vector<std::int64_t>>;
 struct Attr {
   AttrKey key;
   AttrValue value;
@@ -65,6 +61,8 @@ struct Inst {
   std::int64_t i64(AttrKey, std::int64_t absent = 0) const;
   bool flag(AttrKey k) const { return i64(k, 0) != 0; }
   const Literal& literal() const;   ///< attribute `value` of a constant
+  const std::string& text() const;  ///< attribute `text`
+  const std::vector<std::int64_t>& ints(AttrKey) const;  ///< a required attribute of kind Ints
 };
 
 struct Region {

@@ -110,6 +110,11 @@ constexpr AttrInfo kAttrs[] = {
 #undef KILN_NAMES_operands
 #undef KILN_KEYS_attrs
 
+constexpr const char* kCacheHints[] = {"plain", "no_allocate", "streaming", "evict_first"};
+constexpr const char* kRmws[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
+constexpr const char* kOrders[] = {"relaxed", "acquire", "release", "acq_rel"};
+constexpr const char* kScopes[] = {"gpu", "cta", "cluster", "system"};
+
 bool ends_with(const char* s, std::string_view end) { return std::string_view(s).ends_with(end); }
 
 }  // namespace
@@ -143,6 +148,25 @@ std::optional<Ew> elementwise(Op op) {
   }
   return {};
 }
+
+std::span<const char* const> names(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::Int:
+    case AttrKind::Flag:
+    case AttrKind::Literal:
+    case AttrKind::Ints:
+    case AttrKind::Text: return {};
+    case AttrKind::Cache: return kCacheHints;
+    case AttrKind::Rmw: return kRmws;
+    case AttrKind::Order: return kOrders;
+    case AttrKind::Scope: return kScopes;
+  }
+  return {};
+}
+const char* name(CacheHint h) { return kCacheHints[std::size_t(h)]; }
+const char* name(Rmw r) { return kRmws[std::size_t(r)]; }
+const char* name(MemoryOrder o) { return kOrders[std::size_t(o)]; }
+const char* name(MemoryScope s) { return kScopes[std::size_t(s)]; }
 
 const AttrInfo& info(AttrKey key) { return kAttrs[std::size_t(key)]; }
 const char* name(AttrKey key) { return info(key).name; }

@@ -35,8 +35,11 @@ enum class AttrKey : std::uint8_t {
 const char* name(AttrKey);
 std::optional<AttrKey> attr_named(std::string_view name);
 
-/// How an attribute is held in AttrValue and printed: Int, Flag (0 or 1) and Cache (a CacheHint) as integers.
-enum class AttrKind : std::uint8_t { Int, Flag, Literal, Cache };
+/// How an attribute is held in AttrValue and printed. Flag (0 or 1) and the named kinds, from Cache on (numbers of
+/// CacheHint, Rmw, MemoryOrder, MemoryScope), are integers.
+enum class AttrKind : std::uint8_t { Int, Flag, Literal, Ints, Text, Cache, Rmw, Order, Scope };
+/// The names of a named kind, by number; empty for the others.
+std::span<const char* const> names(AttrKind);
 struct AttrInfo {
   const char* name;
   AttrKind kind;
@@ -44,6 +47,17 @@ struct AttrInfo {
   const char* doc;
 };
 const AttrInfo& info(AttrKey);
+
+/// Cache hint of a load or store (ROWS.md §3). Plain: none.
+enum class CacheHint : std::uint8_t { Plain, NoAllocate, Streaming, EvictFirst };
+const char* name(CacheHint);
+/// How an atomic combines memory and value.
+enum class Rmw : std::uint8_t { Add, Min, Max, And, Or, Xor, Exchange };
+const char* name(Rmw);
+enum class MemoryOrder : std::uint8_t { Relaxed, Acquire, Release, AcqRel };
+const char* name(MemoryOrder);
+enum class MemoryScope : std::uint8_t { Gpu, Cta, Cluster, System };
+const char* name(MemoryScope);
 
 /// What operand types an elementwise op takes and what it gives. All operands have one type (Shl, Shr too). The 8-bit
 /// floats take part in no arithmetic: "floats" here are f16, bf16, f32, f64.

@@ -279,8 +279,9 @@ class Parser {
   Type element(const std::string& word) {
     if (word != "ptr") return Type::scalar(dtype(word));
     lex_.expect("<");
-    const bool read_only = lex_.accept("const");
-    const Type t = Type::pointer(dtype(lex_.word("element type")), read_only);
+    const bool shared = lex_.accept("shared"), read_only = lex_.accept("const");
+    Type t = Type::pointer(dtype(lex_.word("element type")), read_only);
+    t.shared = shared;
     lex_.expect(">");
     return t;
   }
@@ -381,10 +382,25 @@ class Parser {
     switch (info(key).kind) {
       case AttrKind::Literal: return {key, literal()};
       case AttrKind::Cache: return {key, std::int64_t(one_of<CacheHint>("cache hint", CacheHint::EvictFirst))};
+      case AttrKind::Rmw: return {key, std::int64_t(one_of<Rmw>("way to combine", Rmw::Exchange))};
+      case AttrKind::Order: return {key, std::int64_t(one_of<MemoryOrder>("memory order", MemoryOrder::AcqRel))};
+      case AttrKind::Scope: return {key, std::int64_t(one_of<MemoryScope>("memory scope", MemoryScope::System))};
+      case AttrKind::Ints: return {key, integers()};
+      case AttrKind::Text: lex_.fail("text in quotes");
       case AttrKind::Int:
       case AttrKind::Flag: return {key, integer("integer")};
     }
     return {key, std::int64_t(0)};
+  }
+
+  std::vector<std::int64_t> integers() {
+    std::vector<std::int64_t> list;
+    lex_.expect("[");
+    if (lex_.accept("]")) return list;
+    do list.push_back(integer("integer"));
+    while (lex_.accept(","));
+    lex_.expect("]");
+    return list;
   }
 
   Literal literal() {

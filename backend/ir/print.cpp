@@ -137,8 +137,11 @@ class Printer {
   std::string attr(const Attr& a) const {
     if (const auto* l = std::get_if<Literal>(&a.value)) return print(*l);
     if (const auto* s = std::get_if<std::string>(&a.value)) return quoted(*s);
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&a.value))
+      return fmt::format("[{}]", fmt::join(*list, ","));
     const std::int64_t i = std::get<std::int64_t>(a.value);
-    return info(a.key).kind == AttrKind::Cache ? name(CacheHint(i)) : fmt::format("{}", i);
+    const auto named = names(info(a.key).kind);
+    return i >= 0 && i < std::int64_t(named.size()) ? named[std::size_t(i)] : fmt::format("{}", i);
   }
 
   std::string exec(const Exec& e) const {

@@ -11,7 +11,7 @@ std::int64_t Type::elements() const {
 Type Type::with(DType d) const {
   Type t = *this;
   t.dtype = d;
-  t.ptr = t.read_only = false;
+  t.ptr = t.shared = t.read_only = false;
   return t;
 }
 
@@ -25,7 +25,7 @@ Type Type::with_shape(Shape s) const {
 
 std::string Type::str() const {
   std::string element = name(dtype);
-  if (ptr) element = (read_only ? "ptr<const " : "ptr<") + element + ">";
+  if (ptr) element = std::string("ptr<") + (shared ? "shared " : "") + (read_only ? "const " : "") + element + ">";
   if (!tile) return element;
   std::string s = "tile<";
   for (std::int64_t extent : shape) s += std::to_string(extent) + "x";

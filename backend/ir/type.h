@@ -16,15 +16,17 @@ inline constexpr LayoutId kNoLayout = ~0u;
 
 struct Type {
   DType dtype = DType::i32;
-  bool ptr = false;        ///< pointer(s) to global memory of elements `dtype`
+  bool ptr = false;        ///< pointer(s) to elements `dtype` in global memory, or where `shared` says so
+  bool shared = false;     ///< of a pointer: into the program's shared memory
   bool read_only = false;  ///< pointer through which stores are refused (In)
   bool tile = false;       ///< a tile, also of rank 0; otherwise a scalar
   Shape shape;             ///< extents of a tile
   LayoutId layout = kNoLayout;
 
-  static Type scalar(DType d) { return {d, false, false, false, {}, kNoLayout}; }
-  static Type pointer(DType d, bool read_only = false) { return {d, true, read_only, false, {}, kNoLayout}; }
-  static Type tile_of(DType d, Shape s) { return {d, false, false, true, std::move(s), kNoLayout}; }
+  static Type scalar(DType d) { return {d, false, false, false, false, {}, kNoLayout}; }
+  static Type pointer(DType d, bool read_only = false) { return {d, true, false, read_only, false, {}, kNoLayout}; }
+  static Type shared_pointer(DType d) { return {d, true, true, false, false, {}, kNoLayout}; }
+  static Type tile_of(DType d, Shape s) { return {d, false, false, false, true, std::move(s), kNoLayout}; }
 
   bool is_scalar() const { return !tile; }
   std::int64_t elements() const;
@@ -32,7 +34,7 @@ struct Type {
   Type with(DType d) const;
   Type with_shape(Shape s) const;
   bool operator==(const Type&) const = default;
-  /// "f32", "ptr<const f32>", "tile<128x64xf32>", "tile<8xptr<f32>, #1>".
+  /// "f32", "ptr<const f32>", "ptr<shared f32>", "tile<128x64xf32>", "tile<8xptr<f32>, #1>".
   std::string str() const;
 };
 

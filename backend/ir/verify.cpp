@@ -184,6 +184,13 @@ class Verifier {
     } else if (inst.op == Op::While) {
       carried(i, 0, results, {Type::scalar(DType::i1)});
       carried(i, 1, results, results);
+    } else if ((inst.op == Op::Reduce || inst.op == Op::Scan) && !inst.results.empty()) {
+      std::vector<Type> scalars;
+      for (const Type& t : results) scalars.push_back(Type::scalar(t.dtype));
+      std::vector<Type> params = scalars;
+      params.insert(params.end(), scalars.begin(), scalars.end());
+      carried(i, 0, params, scalars);
+      combines(f_.region(inst.regions[0]));
     } else if (inst.op == Op::If) {
       carried(i, 0, {}, results);
       carried(i, 1, {}, results);
@@ -200,6 +207,17 @@ class Verifier {
     if (const auto t = types(f_.inst(r.insts.back()).operands); t != yields)
       report(r.insts.back(),
              fmt::format("control: region {} of {} yields {}, must be {}", k, op, list(t), list(yields)));
+  }
+
+  /// A combining region holds scalar operations without effects or regions.
+  void combines(const Region& r) {
+    for (InstId i : r.insts) {
+      const Inst& inst = f_.inst(i);
+      const bool scalar = std::none_of(inst.results.begin(), inst.results.end(),
+                                       [&](Value v) { return f_.type(v).tile || f_.type(v).ptr; });
+      if (inst.op != Op::Yield && (!info(inst.op).pure || !inst.regions.empty() || !scalar))
+        report(i, fmt::format("control: {} in a combining region", mnemonic(inst.op)));
+    }
   }
 
   // --- layouts

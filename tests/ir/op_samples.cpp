@@ -167,6 +167,119 @@ layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64
   }
 })";
     case Op::Yield: return structural_sample(Op::If);
+    case Op::Opaque: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  %1 = opaque %0 : tile<6xindex>\n}";
+    case Op::Reshape: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  %1 = reshape %0 : tile<2x1x3xindex>\n}";
+    case Op::Permute:
+      return R"({
+  %0 = constant value=f32(1) : f32
+  %1 = splat %0 : tile<2x3x5xf32>
+  %2 = permute order=[2,0,1] %1 : tile<5x2x3xf32>
+})";
+    case Op::Join:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = join %0, %0 : tile<6x2xindex>
+})";
+    case Op::Split:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = join %0, %0 : tile<6x2xindex>
+  %2, %3 = split %1 : tile<6xindex>, tile<6xindex>
+})";
+    case Op::Slice:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = slice axis=0 start=1 end=4 %0 : tile<3xindex>
+})";
+    case Op::Cat:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = arange start=0 end=5 : tile<5xindex>
+  %2 = cat axis=0 %0, %1 : tile<11xindex>
+})";
+    case Op::Flip: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  %1 = flip axis=0 %0 : tile<6xindex>\n}";
+    case Op::Gather:
+      return R"({
+  %0 = constant value=f32(1) : f32
+  %1 = splat %0 : tile<9xf32>
+  %2 = arange start=0 end=6 : tile<6xindex>
+  %3 = gather axis=0 %1, %2 : tile<6xf32>
+})";
+    case Op::Reduce:
+      return R"({
+  %0 = constant value=f32(1) : f32
+  %1 = splat %0 : tile<3x5xf32>
+  %2 = reduce axis=1 %1 : tile<3xf32> {(%3 : f32, %4 : f32)
+    %5 = add %3, %4 : f32
+    yield %5
+  }
+  %6 = arange start=0 end=6 : tile<6xindex>
+  %7, %8 = reduce axis=0 %6, %6 : index, index {(%9 : index, %10 : index, %11 : index, %12 : index)
+    yield %11, %10
+  }
+})";
+    case Op::Scan:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = scan axis=0 reverse=1 %0 : tile<6xindex> {(%2 : index, %3 : index)
+    %4 = add %2, %3 : index
+    yield %4
+  }
+  %5 = program_id axis=0 : index
+  %6 = scan axis=0 exclusive=1 %0, %5 : tile<6xindex> {(%7 : index, %8 : index)
+    %9 = max %7, %8 : index
+    yield %9
+  }
+})";
+    case Op::Sort:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1, %2 = sort axis=0 descending=1 %0, %0 : tile<6xindex>, tile<6xindex>
+})";
+    case Op::Histogram:
+      return R"({
+  %0 = arange start=0 end=6 : tile<6xindex>
+  %1 = lt %0, %0 : tile<6xi1>
+  %2 = histogram %0, %1 : tile<4xi32>
+})";
+    case Op::Dot:
+      return R"({
+  %0 = constant value=f16(1) : f16
+  %1 = splat %0 : tile<2x3x4xf16>
+  %2 = splat %0 : tile<2x4x5xf16>
+  %3 = constant value=f32(0) : f32
+  %4 = splat %3 : tile<2x3x5xf32>
+  %5 = dot %1, %2, %4 : tile<2x3x5xf32>
+})";
+    case Op::AtomicRmw:
+      return R"(param "p" : ptr<i32> access=readwrite
+{
+  %0 = param index=0 : ptr<i32>
+  %1 = constant value=i32(1) : i32
+  %2 = atomic_rmw rmw=add %0, %1 : i32
+  %3 = constant value=i1(1) : i1
+  %4 = atomic_rmw rmw=exchange semantics=acq_rel scope=system %0, %1, %3 : i32
+})";
+    case Op::AtomicCas:
+      return R"(param "p" : ptr<i32> access=readwrite
+{
+  %0 = param index=0 : ptr<i32>
+  %1 = constant value=i32(1) : i32
+  %2 = atomic_cas semantics=acquire %0, %1, %1 : i32
+})";
+    case Op::Alloc: return "{\n  %0 = alloc count=32 : ptr<shared f32>\n}";
+    case Op::Barrier: return "{\n  barrier\n  barrier id=3 threads=64\n}";
+    case Op::InlinePtx:
+      return R"({
+  %0 = constant value=i32(1) : i32
+  %1, %2 = inline_ptx text="add.s32 $0, $2, $2; neg.s32 $1, $2;" %0 : i32, i32
+})";
+    case Op::Print: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  print text=\"i = {}\" %0, %0\n}";
+    case Op::Assert:
+      return R"({
+  %0 = constant value=i1(1) : i1
+  assert text="never \\n" %0, %0
+})";
   }
   return nullptr;
 }

@@ -9,10 +9,12 @@ namespace {
 
 bool holds(const AttrValue& value, AttrKind kind) {
   if (kind == AttrKind::Literal) return std::holds_alternative<Literal>(value);
+  if (kind == AttrKind::Text) return std::holds_alternative<std::string>(value);
+  if (kind == AttrKind::Ints) return std::holds_alternative<std::vector<std::int64_t>>(value);
   const auto* i = std::get_if<std::int64_t>(&value);
   if (!i) return false;
   if (kind == AttrKind::Flag) return *i == 0 || *i == 1;
-  if (kind == AttrKind::Cache) return *i >= 0 && *i <= int(CacheHint::EvictFirst);
+  if (const auto named = names(kind); !named.empty()) return *i >= 0 && *i < std::int64_t(named.size());
   return true;
 }
 
@@ -21,7 +23,12 @@ const char* kind_name(AttrKind kind) {
     case AttrKind::Int: return "an integer";
     case AttrKind::Flag: return "0 or 1";
     case AttrKind::Literal: return "a literal";
+    case AttrKind::Ints: return "a list of integers";
+    case AttrKind::Text: return "a text";
     case AttrKind::Cache: return "a cache hint";
+    case AttrKind::Rmw: return "a way to combine";
+    case AttrKind::Order: return "a memory order";
+    case AttrKind::Scope: return "a memory scope";
   }
   return "";
 }
@@ -64,6 +71,12 @@ const Literal* InferInput::literal(AttrKey key) const {
   return nullptr;
 }
 
+const std::vector<std::int64_t>& InferInput::ints(AttrKey key) const {
+  for (const Attr& a : attrs)
+    if (a.key == key) return std::get<std::vector<std::int64_t>>(a.value);
+  fail(std::string("attribute ") + name(key) + " is missing");
+}
+
 const Type& InferInput::wanted() const {
   if (stated.size() != 1) fail("needs one result type, has " + std::to_string(stated.size()));
   return stated[0];
@@ -71,6 +84,34 @@ const Type& InferInput::wanted() const {
 
 void InferInput::fail(const std::string& message) const {
   throw UserError(loc, std::string(mnemonic(op)) + ": " + message);
+}
+
+std::string shape_str(const Shape& s) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < s.size(); ++i) text += (i ? "," : "") + std::to_string(s[i]);
+  return text + "]";
+}
+
+void check_shape(const InferInput& in, const Shape& shape) {
+  std::int64_t n = 1;
+  for (std::int64_t extent : shape) {
+    if (extent < 1) in.fail("extents of a tile are positive, shape is " + shape_str(shape));
+    if (extent > kMaxTileElements / n) in.fail("tile of shape " + shape_str(shape) + " has more than 1048576 elements");
+    n *= extent;
+  }
+}
+
+std::size_t checked_axis(const InferInput& in, const Type& x) {
+  if (!x.tile) in.fail("takes a tile, not " + x.str());
+  const std::int64_t axis = in.i64(AttrKey::axis), rank = std::int64_t(x.shape.size());
+  if (axis < 0 || axis >= rank)
+    in.fail("axis " + std::to_string(axis) + " is not in 0 to " + std::to_string(rank - 1) + " for " + x.str());
+  return std::size_t(axis);
+}
+
+Type laid_out(const InferInput& in, Type t, std::size_t i) {
+  if (t.tile && i < in.stated.size()) t.layout = in.stated[i].layout;
+  return t;
 }
 
 Types infer(const InferInput& in) {

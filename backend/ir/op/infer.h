@@ -24,11 +24,23 @@ struct InferInput {
   const Type& type(std::size_t operand) const { return f.type(operands[operand]); }
   std::int64_t i64(AttrKey) const;
   const Literal* literal(AttrKey) const;
+  const std::vector<std::int64_t>& ints(AttrKey) const;
   /// The one type asked for.
   const Type& wanted() const;
   /// Throws UserError "<mnemonic>: <message>" at loc.
   [[noreturn]] void fail(const std::string& message) const;
 };
+
+/// Largest tile a program may hold; a clear error instead of exhausted memory.
+inline constexpr std::int64_t kMaxTileElements = 1 << 20;
+/// "[8,128]".
+std::string shape_str(const Shape&);
+/// Refuses empty and oversized shapes.
+void check_shape(const InferInput&, const Shape&);
+/// Refuses what is no tile, and an attribute `axis` that the tile does not have; gives the axis.
+std::size_t checked_axis(const InferInput&, const Type& x);
+/// `t` as inferred, with the layout of stated result number `i` where `t` is a tile: for ops that change the shape.
+Type laid_out(const InferInput&, Type t, std::size_t i = 0);
 
 /// Result types of an op after checking operand count, attributes and operand types; throws UserError at `loc`.
 /// Layouts of results are those of the operands where the op works element by element, otherwise the stated ones.

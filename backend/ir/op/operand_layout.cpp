@@ -29,6 +29,13 @@ LinearLayout layout_Select(const Function&, const Inst&, std::size_t, const Line
 LinearLayout layout_PtrAdd(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Load(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Store(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_AtomicRmw(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_AtomicCas(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Opaque(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_InlinePtx(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Assert(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Scan(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Sort(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 
 // A tile of fewer axes or extents is replicated over the threads and registers that differ only in the missing ones.
 LinearLayout layout_ExpandDims(const Function&, const Inst& inst, std::size_t, const LinearLayout& l) {
@@ -47,6 +54,50 @@ LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, 
   return f.layout(f.type(inst.operands[k]).layout);
 }
 
+// Their operands keep the layout they have; what the result needs of other threads is moved when it is computed.
+LinearLayout layout_Permute(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Reshape(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Join(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Split(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Slice(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Cat(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Flip(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Gather(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Reduce(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Histogram(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Dot(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+LinearLayout layout_Print(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
+
+LinearLayout layout_Alloc(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Barrier(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
 LinearLayout layout_Constant(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }

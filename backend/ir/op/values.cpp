@@ -10,36 +10,11 @@
 namespace kiln::ir {
 namespace {
 
-/// Largest tile a program may hold; a clear error instead of exhausted memory.
-constexpr std::int64_t kMaxElements = 1 << 20;
-
-std::string shape_str(const Shape& s) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < s.size(); ++i) text += (i ? "," : "") + std::to_string(s[i]);
-  return text + "]";
-}
-
-/// Refuses empty and oversized shapes.
-void check_shape(const InferInput& in, const Shape& shape) {
-  std::int64_t n = 1;
-  for (std::int64_t extent : shape) {
-    if (extent < 1) in.fail("extents of a tile are positive, shape is " + shape_str(shape));
-    if (extent > kMaxElements / n) in.fail("tile of shape " + shape_str(shape) + " has more than 1048576 elements");
-    n *= extent;
-  }
-}
-
 Types scalar_index(const InferInput&) { return {Type::scalar(DType::index)}; }
 
 void check_grid_axis(const InferInput& in) {
   const std::int64_t axis = in.i64(AttrKey::axis);
   if (axis < 0 || axis > 2) in.fail("grid axes are 0, 1 and 2, axis is " + std::to_string(axis));
-}
-
-/// `t` as inferred, with the layout of the stated type where `t` has none of its own (ops that change the shape).
-Types laid_out(const InferInput& in, Type t) {
-  if (in.stated.size() == 1 && t.tile) t.layout = in.stated[0].layout;
-  return {std::move(t)};
 }
 
 /// Copies one element of `bytes` bytes to each of n places.
@@ -99,9 +74,9 @@ Types infer_Arange(const InferInput& in) {
   if (end <= start)
     in.fail("end must be above start, range is " + std::to_string(start) + " to " + std::to_string(end));
   const std::uint64_t n = std::uint64_t(end) - std::uint64_t(start);
-  if (n > std::uint64_t(kMaxElements))
+  if (n > std::uint64_t(kMaxTileElements))
     in.fail("range " + std::to_string(start) + " to " + std::to_string(end) + " has more than 1048576 elements");
-  return laid_out(in, Type::tile_of(DType::index, {std::int64_t(n)}));
+  return {laid_out(in, Type::tile_of(DType::index, {std::int64_t(n)}))};
 }
 void eval_Arange(Evaluator& e, const Inst& inst) {
   auto* out = e.out<std::int64_t>(inst.results[0]);
@@ -113,7 +88,7 @@ Types infer_Splat(const InferInput& in) {
   const Type& x = in.type(0);
   if (x.tile) in.fail("takes a scalar, not " + x.str());
   check_shape(in, in.wanted().shape);
-  return laid_out(in, x.with_shape(in.wanted().shape));
+  return {laid_out(in, x.with_shape(in.wanted().shape))};
 }
 void eval_Splat(Evaluator& e, const Inst& inst) {
   const Value r = inst.results[0];
@@ -128,7 +103,7 @@ Types infer_ExpandDims(const InferInput& in) {
     in.fail("axis " + std::to_string(axis) + " is not in 0 to " + std::to_string(x.shape.size()) + " for " + x.str());
   Shape shape = x.shape;
   shape.insert(shape.begin() + axis, 1);
-  return laid_out(in, x.with_shape(std::move(shape)));
+  return {laid_out(in, x.with_shape(std::move(shape)))};
 }
 void eval_ExpandDims(Evaluator& e, const Inst& inst) {
   const Value r = inst.results[0];
@@ -143,7 +118,7 @@ Types infer_Broadcast(const InferInput& in) {
   for (std::size_t i = 0; fits && i < to.size(); ++i) fits = x.shape[i] == to[i] || x.shape[i] == 1;
   if (!fits) in.fail(x.str() + " does not broadcast to shape " + shape_str(to));
   check_shape(in, to);
-  return laid_out(in, x.with_shape(to));
+  return {laid_out(in, x.with_shape(to))};
 }
 void eval_Broadcast(Evaluator& e, const Inst& inst) {
   const Value x = inst.operands[0], r = inst.results[0];
@@ -200,7 +175,7 @@ void eval_Bitcast(Evaluator& e, const Inst& inst) {
 Types infer_Convert(const InferInput& in) {
   const Type& x = in.type(0);
   if (!x.tile) in.fail("takes a tile, not " + x.str());
-  return laid_out(in, x);
+  return {laid_out(in, x)};
 }
 void eval_Convert(Evaluator& e, const Inst& inst) {
   const Value r = inst.results[0];
