@@ -1,9 +1,69 @@
 // Products of matrices: the last two axes of a, b and acc, batched over those before.
+#include <cmath>
+
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/infer.h"
+#include "backend/ir/op/numeric.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
+namespace {
+
+bool accumulates(DType d) {
+  return d == DType::f32 || d == DType::f64 || d == DType::i32 || d == DType::u32 || d == DType::i64 || d == DType::u64;
+}
+
+/// Whether every element of type `x` is one of the accumulator's.
+bool fits(DType x, DType acc) {
+  if (is_float(acc)) return is_float(x) && bits(x) <= bits(acc);
+  return is_int(x) && x != DType::index && bits(x) <= bits(acc);
+}
+
+void check_dtypes(const InferInput& in) {
+  const Type &a = in.type(0), &b = in.type(1), &acc = in.type(2);
+  if (!accumulates(acc.dtype)) in.fail("accumulates in f32, f64, i32, u32, i64 or u64, not " + acc.str());
+  if (fits(a.dtype, acc.dtype) && fits(b.dtype, acc.dtype)) return;
+  in.fail(std::string("operands must be ") + (is_float(acc.dtype) ? "floats" : "integers") + " that " +
+          name(acc.dtype) + " holds: " + a.str() + " times " + b.str() + " into " + acc.str());
+}
+
+/// The elements of `v` as numbers of the accumulator's type.
+template <class T>
+std::vector<T> converted(Evaluator& e, Value v) {
+  std::vector<T> out(e.elements(v));
+  num::dispatch(e.type(v).dtype, [&]<class From>(std::type_identity<From>) {
+    const From* in = e.in<From>(v);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = num::convert<T>(in[i], false);
+  });
+  return out;
+}
+
+/// One step: one rounding of floats, integers wrap.
+template <class T>
+T multiply_add(T a, T b, T c) {
+  if constexpr (std::floating_point<T>) return std::fma(a, b, c);
+  else return T(std::uint64_t(a) * std::uint64_t(b) + std::uint64_t(c));
+}
+
+template <class T>
+void product(Evaluator& e, const Inst& inst) {
+  const Shape &left = e.type(inst.operands[0]).shape, &right = e.type(inst.operands[1]).shape;
+  const auto rows = std::size_t(left[left.size() - 2]), depth = std::size_t(left.back());
+  const auto columns = std::size_t(right.back());
+  const std::vector<T> a = converted<T>(e, inst.operands[0]), b = converted<T>(e, inst.operands[1]);
+  std::vector<T> sums = converted<T>(e, inst.operands[2]);
+  for (std::size_t row = 0; row < sums.size() / columns; ++row) {
+    const T* right_of_batch = b.data() + row / rows * depth * columns;
+    for (std::size_t k = 0; k < depth; ++k)
+      for (std::size_t n = 0; n < columns; ++n) {
+        T& sum = sums[row * columns + n];
+        sum = multiply_add(a[row * depth + k], right_of_batch[k * columns + n], sum);
+      }
+  }
+  std::copy(sums.begin(), sums.end(), e.out<T>(inst.results[0]));
+}
+
+}  // namespace
 
 Types infer_Dot(const InferInput& in) {
   const Type &a = in.type(0), &b = in.type(1), &acc = in.type(2);
@@ -13,11 +73,17 @@ Types infer_Dot(const InferInput& in) {
     in.fail("takes tiles of one rank, at least 2: " + a.str() + ", " + b.str() + ", " + acc.str());
   Shape wanted = a.shape;
   wanted.back() = b.shape.back();
-  bool fits = a.shape[rank - 1] == b.shape[rank - 2] && acc.shape == wanted;
-  for (std::size_t i = 0; i + 2 < rank; ++i) fits = fits && a.shape[i] == b.shape[i];
-  if (!fits) in.fail("extents do not fit: " + a.str() + " times " + b.str() + " into " + acc.str());
+  bool fit = a.shape[rank - 1] == b.shape[rank - 2] && acc.shape == wanted;
+  for (std::size_t i = 0; i + 2 < rank; ++i) fit = fit && a.shape[i] == b.shape[i];
+  if (!fit) in.fail("extents do not fit: " + a.str() + " times " + b.str() + " into " + acc.str());
+  check_dtypes(in);
   return {acc};
 }
-void eval_Dot(Evaluator&, const Inst& inst) { throw UserError(inst.loc, "dot is not evaluated yet"); }
+
+void eval_Dot(Evaluator& e, const Inst& inst) {
+  num::dispatch(e.type(inst.results[0]).dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) product<T>(e, inst);
+  });
+}
 
 }  // namespace kiln::ir
