@@ -23,7 +23,8 @@ const char* name(Use use) {
 }
 const char* name(Space s) {
   switch (s) {
-    case Space::Shared: return "shared";
+    case Space::Shared:
+    case Space::Cluster: return "shared";
     case Space::Local: return "local";
     case Space::Param: return "parameter";
     default: return "global";
@@ -141,6 +142,46 @@ void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Us
   if (use != Use::Load) c.global_bytes_written += total, c.global_sectors_written += n;
 }
 
+/// Why a block's shared memory cannot be accessed from another of its cluster, or empty.
+std::string unreachable(const Block& from, const Block& to) {
+  if (to.rank == from.rank) return {};
+  if (!from.cluster->met) return "which need not have started: the cluster has not met at its barrier";
+  return to.done ? "which has exited" : "";
+}
+
+/// Lanes that access shared memory of some blocks of the cluster: block after block.
+void access_cluster(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use,
+                    LaneAddresses& out) {
+  Block& own = *w.block;
+  const auto rank_of = [&](int l) {
+    const U64 named = address[static_cast<std::size_t>(l)] >> kRankShift;
+    return named ? named - 1 : own.rank;
+  };
+  for (U32 left = mask; left;) {
+    const int first = std::countr_zero(left);
+    const U64 rank = rank_of(first);
+    Addresses inside;
+    U32 same = 0;
+    each_lane(left, [&](int l) {
+      inside[static_cast<std::size_t>(l)] = address[static_cast<std::size_t>(l)] & kInBlock;
+      if (rank_of(l) == rank) same |= 1u << l;
+    });
+    left &= ~same;
+    if (rank >= own.cluster->blocks.size())
+      fault(w, in, first,
+            fmt::format("out-of-bounds shared {} of {} bytes at 0x{:x}, which is in no block of the cluster", name(use),
+                        bytes, address[static_cast<std::size_t>(first)]));
+    Block& to = own.cluster->blocks[rank];
+    if (const std::string why = unreachable(own, to); !why.empty())
+      fault(w, in, first, fmt::format("shared {} in block {} of the cluster, {}", name(use), rank, why));
+    check_window(w, in, Space::Shared, same, inside, bytes, use, kSharedBase, to.shared_end());
+    count_shared(own.tally, in, same, inside, bytes);
+    each_lane(same, [&](int l) {
+      out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + inside[static_cast<std::size_t>(l)];
+    });
+  }
+}
+
 /// Lanes that all access the same, known space.
 void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
                LaneAddresses& out) {
@@ -155,6 +196,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
         out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
       });
       return;
+    case Space::Cluster: return access_cluster(w, in, mask, address, bytes, use, out);
     case Space::Local:
       check_window(w, in, space, mask, address, bytes, use, 0, p.local_bytes);
       each_lane(mask, [&](int l) {
@@ -184,7 +226,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
 
 Space window_space(U64 address) {
   switch (address >> 56) {
-    case kSharedWindow >> 56: return Space::Shared;
+    case kSharedWindow >> 56: return Space::Cluster;
     case kLocalWindow >> 56: return Space::Local;
     case kParamWindow >> 56: return Space::Param;
     default: return Space::Global;
@@ -193,12 +235,11 @@ Space window_space(U64 address) {
 
 }  // namespace
 
-std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
+std::array<U64, kLanes> address_lanes(const Warp& w, Ref base, bool wide, U64 offset) {
   Addresses out;
-  const U64 offset = static_cast<U64>(in.imm);
   if (base == kNoRef) {
     out.fill(offset);
-  } else if (in.wide_address) {
+  } else if (wide) {
     const auto* a = w.in<U64>(base);
     for (std::size_t l = 0; l < kLanes; ++l) out[l] = a[l] + offset;
   } else {
@@ -206,6 +247,19 @@ std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
     for (std::size_t l = 0; l < kLanes; ++l) out[l] = static_cast<U32>(a[l] + static_cast<U32>(offset));
   }
   return out;
+}
+std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
+  return address_lanes(w, base, in.wide_address, static_cast<U64>(in.imm));
+}
+
+void check_global_range(Warp& w, const Inst& in, int lane, U64 address, std::size_t bytes, U64 align,
+                        const char* what) {
+  if (address % align)
+    fault(w, in, lane, fmt::format("misaligned {} at 0x{:x}, which is no multiple of {}", what, address, align));
+  const HeapView& heap = w.block->launch->heap;
+  if (bytes == 0 || heap.find(address, bytes) < heap.live.size()) return;
+  const auto [kind, where] = heap.describe(address);
+  fault(w, in, lane, fmt::format("{} {} of {} bytes at 0x{:x}, {}", kind, what, bytes, address, where));
 }
 
 LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use) {

@@ -1,8 +1,12 @@
 // Atomics and fences. One host thread runs all blocks of a kernel with global atomics (execute.cpp), so a plain
 // read-modify-write is atomic, and every order is sequentially consistent.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "runtime/sim/decode.h"
 #include "runtime/sim/makers.h"
@@ -46,69 +50,111 @@ float add_float(float a, float b, bool global) {
   return global ? canonical(flushed(flushed(a) + flushed(b))) : canonical(a + b);
 }
 
+/// −0 is less than +0; one NaN gives the other operand.
+template <class T>
+T narrow_extreme(Op op, T a, T b) {
+  if (is_nan(a)) return canonical(b);
+  if (is_nan(b)) return a;
+  const float x = to_float(a), y = to_float(b);
+  const bool less = x < y || (x == y && std::signbit(x) && !std::signbit(y));
+  return less == (op == Op::Max) ? b : a;
+}
+template <class T>
+T narrow(Op op, T a, T b) {
+  return op == Op::Add ? narrow_add(a, b) : narrow_extreme(op, a, b);
+}
+
+template <class T>
+T result(Op op, T old, T b, T c, bool global) {
+  if constexpr (std::is_integral_v<T>) return update(op, old, b, c);
+  else if constexpr (std::is_same_v<T, float>) return add_float(old, b, global);
+  else if constexpr (std::is_same_v<T, double>) return old + b;
+  else if constexpr (requires { old.lo; }) return {narrow(op, old.lo, b.lo), narrow(op, old.hi, b.hi)};
+  else return narrow(op, old, b);
+}
+
+/// ops: address, then the elements' results or none, their operands, and of a cas the values to set. A vector is atomic
+/// element by element.
 template <class T>
 void atomic(Warp& w, const Inst& in) {
-  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[1]), sizeof(T), Use::Atomic);
+  const U32 n = in.count;
+  const LaneAddresses a =
+      access(w, in, in.space, address_lanes(w, in, in.ops[0]), static_cast<U32>(sizeof(T)) * n, Use::Atomic);
+  const auto op = static_cast<Op>(in.flags);
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
-    T old, value;
-    std::memcpy(&old, a.at[static_cast<std::size_t>(l)], sizeof old);
-    const T b = from_word<T>(w.in<Word<T>>(in.ops[2])[l]);
-    if constexpr (std::is_integral_v<T>) {
-      const T c = in.ops[3] == kNoRef ? T{0} : from_word<T>(w.in<Word<T>>(in.ops[3])[l]);
-      value = update(static_cast<Op>(in.flags), old, b, c);
-    } else if constexpr (std::is_same_v<T, float>) {
-      value = add_float(old, b, a.global_lanes >> l & 1);
-    } else if constexpr (std::is_same_v<T, double>) {
-      value = old + b;
-    } else if constexpr (requires { old.lo; }) {
-      value = {narrow_add(old.lo, b.lo), narrow_add(old.hi, b.hi)};
-    } else {
-      value = narrow_add(old, b);
+    for (U32 i = 0; i < n; ++i) {
+      std::byte* at = a.at[static_cast<std::size_t>(l)] + i * sizeof(T);
+      T old;
+      std::memcpy(&old, at, sizeof old);
+      const T b = from_word<T>(w.in<Word<T>>(in.ops[1 + n + i])[l]);
+      const T c = op == Op::Cas ? from_word<T>(w.in<Word<T>>(in.ops[1 + 2 * n])[l]) : b;
+      const T value = result(op, old, b, c, a.global_lanes >> l & 1);
+      std::memcpy(at, &value, sizeof value);
+      if (in.ops[1 + i] != kNoRef) w.out<Word<T>>(in.ops[1 + i])[l] = to_word<T>(old);
     }
-    std::memcpy(a.at[static_cast<std::size_t>(l)], &value, sizeof value);
-    if (in.ops[0] != kNoRef) w.out<Word<T>>(in.ops[0])[l] = to_word<T>(old);
   }
 }
 
-Handler handler_for(Ty t, Op op) {
-  const bool add = op == Op::Add;
+bool is_bitwise(Op op) { return op == Op::And || op == Op::Or || op == Op::Xor; }
+bool is_counting(Op op) { return op == Op::Inc || op == Op::Dec; }
+bool is_extreme(Op op) { return op == Op::Min || op == Op::Max; }
+
+Handler handler_for(Ty t, Op op, bool vector) {
+  const bool typed = op == Op::Add || is_extreme(op), bits = is_bitwise(op) || op == Op::Exch || op == Op::Cas;
+  const bool narrow = op == Op::Add || (vector && is_extreme(op));
   switch (t) {
-    case Ty::b32:
-    case Ty::u32: return atomic<U32>;
-    case Ty::s32: return atomic<std::int32_t>;
-    case Ty::b64:
-    case Ty::u64: return atomic<U64>;
-    case Ty::s64: return atomic<std::int64_t>;
-    case Ty::b16: return op == Op::Cas ? atomic<std::uint16_t> : nullptr;
-    case Ty::f32: return add ? atomic<float> : nullptr;
-    case Ty::f64: return add ? atomic<double> : nullptr;
-    case Ty::f16: return add ? atomic<F16> : nullptr;
-    case Ty::bf16: return add ? atomic<BF16> : nullptr;
-    case Ty::f16x2: return add ? atomic<Pair<F16>> : nullptr;
-    case Ty::bf16x2: return add ? atomic<Pair<BF16>> : nullptr;
+    case Ty::b32: return bits && !vector ? atomic<U32> : nullptr;
+    case Ty::u32: return (typed || is_counting(op)) && !vector ? atomic<U32> : nullptr;
+    case Ty::s32: return typed && !vector ? atomic<std::int32_t> : nullptr;
+    case Ty::b64: return bits && !vector ? atomic<U64> : nullptr;
+    case Ty::u64: return typed && !vector ? atomic<U64> : nullptr;
+    case Ty::s64: return is_extreme(op) && !vector ? atomic<std::int64_t> : nullptr;
+    case Ty::b16: return op == Op::Cas && !vector ? atomic<std::uint16_t> : nullptr;
+    case Ty::f32: return op == Op::Add ? atomic<float> : nullptr;
+    case Ty::f64: return op == Op::Add && !vector ? atomic<double> : nullptr;
+    case Ty::f16: return narrow ? atomic<F16> : nullptr;
+    case Ty::bf16: return narrow ? atomic<BF16> : nullptr;
+    case Ty::f16x2: return narrow ? atomic<Pair<F16>> : nullptr;
+    case Ty::bf16x2: return narrow ? atomic<Pair<BF16>> : nullptr;
     default: return nullptr;
   }
+}
+
+/// The registers of a vector operand, or the one.
+const std::vector<ptx::Operand>& elements(Form& f, std::size_t i, std::size_t n, std::vector<ptx::Operand>& one) {
+  const ptx::Operand& o = f.operand(i);
+  if (n == 1) {
+    one = {o};
+    return one;
+  }
+  if (o.parts.size() != n) f.fail(fmt::format("an operand has {} elements, needs {}", o.parts.size(), n));
+  return o.parts;
 }
 
 /// `first`: index of the address operand.
 Handler atomic_form(Form& f, std::size_t first) {
   memory_modifiers(f);
-  if (f.inst.space != Space::Shared) f.decoder.communicates();
+  if (f.inst.space == Space::Global || f.inst.space == Space::Generic) f.decoder.communicates();
   if (f.types.size() != 1) return nullptr;
   const Ty t = f.type();
-  const std::size_t extra = f.has("L2::cache_hint") ? 1 : 0, operands = f.has("cas") ? 2 : 1;
-  if (f.count() != first + 1 + operands + extra) f.fail("has a wrong number of operands");
-  if (first == 0) f.none();
-  else f.dst(0, t);
+  const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1, operands = f.has("cas") ? 2 : 1;
+  if (n > 1 && (f.inst.space != Space::Global || bytes(t) * n > 16)) return nullptr;
+  if (f.count() != first + 1 + operands + f.has("L2::cache_hint")) f.fail("has a wrong number of operands");
+  f.inst.count = static_cast<std::uint8_t>(n);
   f.address(f.operand(first));
-  f.src(first + 1, t);
+  std::vector<ptx::Operand> one;
+  if (first == 0)
+    for (std::size_t i = 0; i < n; ++i) f.none();
+  else
+    for (const ptx::Operand& o : elements(f, 0, n, one)) f.dst(o, t);
+  for (const ptx::Operand& o : elements(f, first + 1, n, one)) f.src(o, t);
   if (operands == 2) f.src(first + 2, t);
-  else f.none();
+  cache_hint(f);
   for (const auto& [word, op] : kOps) {
     if (!f.has(word)) continue;
     f.inst.flags = static_cast<std::uint16_t>(op);
-    return handler_for(t, op);
+    return handler_for(t, op, n > 1);
   }
   return nullptr;
 }
@@ -121,7 +167,8 @@ Handler make_atom(Form& f) { return atomic_form(f, 1); }
 Handler make_red(Form& f) { return atomic_form(f, 0); }
 
 Handler make_fence(Form& f) {
-  if (!f.has("cta")) f.decoder.communicates();
+  if (f.count() != 0) return nullptr;
+  if (f.has("gl") || f.has("gpu") || f.has("sys")) f.decoder.communicates();
   return nothing;
 }
 

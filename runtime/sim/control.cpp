@@ -55,6 +55,7 @@ bool Warp::gather(const Inst& in, std::uint32_t needed) {
 void Warp::exit_lanes(std::uint32_t lanes) {
   live &= ~lanes;
   active &= ~lanes;
+  if (block->launch->cluster_blocks() > 1) block->cluster->meet_if_all_arrived();
   if (active == 0) resume_parked();
 }
 

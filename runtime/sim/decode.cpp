@@ -79,21 +79,20 @@ constexpr SpecialName kSpecials[] = {
     {"%lanemask_ge", Special::MaskGe},
     {"%dynamic_smem_size", Special::DynamicSmem},
     {"%total_smem_size", Special::TotalSmem},
-    // Clusters have one block each.
-    {"%clusterid.x", Special::CtaX},
-    {"%clusterid.y", Special::CtaY},
-    {"%clusterid.z", Special::CtaZ},
-    {"%nclusterid.x", Special::NctaX},
-    {"%nclusterid.y", Special::NctaY},
-    {"%nclusterid.z", Special::NctaZ},
-    {"%cluster_ctaid.x", Special::Zero},
-    {"%cluster_ctaid.y", Special::Zero},
-    {"%cluster_ctaid.z", Special::Zero},
-    {"%cluster_nctaid.x", Special::One},
-    {"%cluster_nctaid.y", Special::One},
-    {"%cluster_nctaid.z", Special::One},
-    {"%cluster_ctarank", Special::Zero},
-    {"%cluster_nctarank", Special::One},
+    {"%clusterid.x", Special::ClusterX},
+    {"%clusterid.y", Special::ClusterY},
+    {"%clusterid.z", Special::ClusterZ},
+    {"%nclusterid.x", Special::NclusterX},
+    {"%nclusterid.y", Special::NclusterY},
+    {"%nclusterid.z", Special::NclusterZ},
+    {"%cluster_ctaid.x", Special::CtaInClusterX},
+    {"%cluster_ctaid.y", Special::CtaInClusterY},
+    {"%cluster_ctaid.z", Special::CtaInClusterZ},
+    {"%cluster_nctaid.x", Special::NctaInClusterX},
+    {"%cluster_nctaid.y", Special::NctaInClusterY},
+    {"%cluster_nctaid.z", Special::NctaInClusterZ},
+    {"%cluster_ctarank", Special::CtaRank},
+    {"%cluster_nctarank", Special::NctaRank},
 };
 
 constexpr Row kRows[] = {
@@ -121,6 +120,7 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function&
   program_->kernel = entry.name;
   program_->reqntid = entry.reqntid;
   program_->maxntid = entry.maxntid;
+  program_->cluster = entry.cluster;
 }
 
 void Decoder::place_shared() {

@@ -94,7 +94,8 @@ SimKernel::~SimKernel() {
 std::uint32_t SimKernel::resident_clusters() const {
   const LaunchRecipe& r = image_.recipe();
   const std::uint32_t per_sm = resident_per_sm(*program_, r.block[0] * r.block[1] * r.block[2], r.smem_bytes);
-  return per_sm * static_cast<std::uint32_t>(device_->sm_count());
+  const std::uint32_t blocks = per_sm * static_cast<std::uint32_t>(device_->sm_count());
+  return std::max(1u, blocks / (r.cluster[0] * r.cluster[1] * r.cluster[2]));
 }
 
 void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
@@ -198,6 +199,10 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
   if (shared > max_shared_bytes())
     throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared,
                                   target(), max_shared_bytes()));
+  for (std::size_t i = 0; i < 3; ++i)
+    if (dims.grid[i] % recipe.cluster[i])
+      throw DeviceError(fmt::format("kernel {}: {} blocks along {}, which is no multiple of the cluster's {}",
+                                    program.kernel, dims.grid[i], "xyz"[i], recipe.cluster[i]));
   Tally tally;
   tally.counters.launches = 1;
   std::string fault;
@@ -208,6 +213,7 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
                         *view,
                         dims.grid,
                         recipe.block,
+                        recipe.cluster,
                         std::move(params),
                         recipe.smem_bytes,
                         static_cast<std::uint32_t>(sms_)};

@@ -1,9 +1,10 @@
-// Running a launch: the loop of a warp, the warps of a block taking turns, blocks over host threads.
+// Running a launch: the loop of a warp, the warps of a block and the blocks of a cluster taking turns, clusters over
+// host threads. Without clusters each block is one of its own.
 //
-// Results do not depend on the number of host threads. Blocks of a kernel without operations between blocks are
-// independent, so each host thread runs whole blocks. A kernel with such operations (atomics, volatile and acquire
-// accesses, fences on global memory) is run by one thread, resident blocks taking turns in fixed slices, so that a
-// block may wait for another.
+// Results do not depend on the number of host threads. Clusters of a kernel without operations between them are
+// independent, so each host thread runs whole clusters. A kernel with such operations (atomics, volatile and acquire
+// accesses, fences on global memory) is run by one thread, resident clusters taking turns in fixed slices, so that one
+// may wait for another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +41,7 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
   const Block& b = *w.block;
   const Launch& launch = *b.launch;
   const std::uint32_t t = w.index * kLanes + lane, nx = launch.block[0], ny = launch.block[1];
+  const auto& in_cluster = launch.cluster;
   switch (which) {
     case Special::TidX: return t % nx;
     case Special::TidY: return t / nx % ny;
@@ -63,11 +65,23 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
     case Special::MaskLe: return (2u << lane) - 1;
     case Special::MaskGt: return ~((2u << lane) - 1);
     case Special::MaskGe: return ~((1u << lane) - 1);
-    case Special::GridId:
-    case Special::Zero: return 0;
-    case Special::One: return 1;
+    case Special::GridId: return 0;
     case Special::DynamicSmem: return launch.dynamic_smem;
     case Special::TotalSmem: return b.shared_end();
+    case Special::ClusterX: return b.id[0] / in_cluster[0];
+    case Special::ClusterY: return b.id[1] / in_cluster[1];
+    case Special::ClusterZ: return b.id[2] / in_cluster[2];
+    case Special::NclusterX: return launch.grid[0] / in_cluster[0];
+    case Special::NclusterY: return launch.grid[1] / in_cluster[1];
+    case Special::NclusterZ: return launch.grid[2] / in_cluster[2];
+    case Special::CtaInClusterX: return b.id[0] % in_cluster[0];
+    case Special::CtaInClusterY: return b.id[1] % in_cluster[1];
+    case Special::CtaInClusterZ: return b.id[2] % in_cluster[2];
+    case Special::NctaInClusterX: return in_cluster[0];
+    case Special::NctaInClusterY: return in_cluster[1];
+    case Special::NctaInClusterZ: return in_cluster[2];
+    case Special::CtaRank: return b.rank;
+    case Special::NctaRank: return launch.cluster_blocks();
   }
   return 0;
 }
@@ -90,52 +104,53 @@ void run_warp(Warp& w, std::uint64_t quantum) {
   }
 }
 
-/// The block's place in the order of the lowest faulting one, and the report of it.
+/// The number of the first faulting cluster, and its report.
 class FirstFault {
  public:
-  bool before(std::uint64_t block) const { return block_.load(std::memory_order_relaxed) < block; }
+  bool before(std::uint64_t cluster) const { return cluster_.load(std::memory_order_relaxed) < cluster; }
   void record(const Fault& f) {
     const std::scoped_lock lock(mutex_);
-    if (f.block >= block_) return;
-    block_ = f.block;
+    if (f.cluster >= cluster_) return;
+    cluster_ = f.cluster;
     message_ = f.message;
   }
   std::string message() const { return message_; }
 
  private:
-  std::atomic<std::uint64_t> block_{UINT64_MAX};
+  std::atomic<std::uint64_t> cluster_{UINT64_MAX};
   std::mutex mutex_;
   std::string message_;
 };
 
 void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Tally& tally) {
-  Block block;
-  for (std::uint64_t id; (id = next.fetch_add(1, std::memory_order_relaxed)) < launch.blocks();) {
-    if (first.before(id)) break;
+  Cluster cluster;
+  for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < launch.clusters();) {
+    if (first.before(i)) break;
     try {
-      block.start(launch, id);
-      while (!block.run(UINT64_MAX)) {
+      cluster.start(launch, i);
+      while (!cluster.run(UINT64_MAX)) {
       }
     } catch (const Fault& f) {
       first.record(f);
     }
   }
-  tally = std::move(block.tally);
+  for (const Block& b : cluster.blocks) tally.add(b.tally);
 }
 
 void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
   const std::uint64_t places =
       std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
-  std::vector<Block> resident(std::min(launch.blocks(), places));
-  std::uint64_t next = 0, left = launch.blocks();
+  std::vector<Cluster> resident(
+      std::min(launch.clusters(), std::max<std::uint64_t>(1, places / launch.cluster_blocks())));
+  std::uint64_t next = 0, left = launch.clusters();
   try {
     while (left > 0) {
-      // A place whose block ends within its slice takes the next one at once; so few blocks are alive unless they wait.
-      for (Block& b : resident) {
-        while (b.started || next < launch.blocks()) {
-          if (!b.started) b.start(launch, next++);
-          if (!b.run(kBlockSlice)) break;
-          b.started = false;
+      // A place whose cluster ends within its slice takes the next one at once; so few are alive unless they wait.
+      for (Cluster& c : resident) {
+        while (c.started || next < launch.clusters()) {
+          if (!c.started) c.start(launch, next++);
+          if (!c.run(kBlockSlice)) break;
+          c.started = false;
           --left;
         }
       }
@@ -143,7 +158,8 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
   } catch (const Fault& f) {
     first.record(f);
   }
-  for (const Block& b : resident) tally.add(b.tally);
+  for (const Cluster& c : resident)
+    for (const Block& b : c.blocks) tally.add(b.tally);
 }
 
 }  // namespace
@@ -171,13 +187,21 @@ void Tally::add(const Tally& other) {
   for (const auto& [inst, n] : other.conflicts) conflicts[inst] += n;
 }
 
-void Block::start(const Launch& l, std::uint64_t linear_id) {
+void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_number, std::uint32_t own_rank) {
   launch = &l;
-  linear = linear_id;
-  started = true;
-  id = {static_cast<std::uint32_t>(linear_id % l.grid[0]),
-        static_cast<std::uint32_t>(linear_id / l.grid[0] % l.grid[1]),
-        static_cast<std::uint32_t>(linear_id / l.grid[0] / l.grid[1])};
+  cluster = &own_cluster;
+  rank = own_rank;
+  done = false;
+  // Both numbers count along x first.
+  std::uint64_t outer = cluster_number;
+  std::uint32_t inner = own_rank;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::uint32_t n = l.cluster[i], along = l.grid[i] / n;
+    id[i] = static_cast<std::uint32_t>(outer % along) * n + inner % n;
+    outer /= along;
+    inner /= n;
+  }
+  linear = id[0] + std::uint64_t{l.grid[0]} * (id[1] + std::uint64_t{l.grid[1]} * id[2]);
   const Program& p = l.program;
   const std::uint32_t threads = l.threads(), n_warps = (threads + kLanes - 1) / kLanes;
   registers.assign(std::size_t{n_warps} * p.register_words / 2, kFresh);
@@ -200,25 +224,65 @@ void Block::start(const Launch& l, std::uint64_t linear_id) {
     w.parked.clear();
     w.held.clear();
     w.held_lanes = 0;
+    w.cluster_arrived = w.cluster_unwaited = 0;
+    w.copies.clear();
+    w.copy_groups = {};
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
 }
 
 bool Block::run(std::uint64_t quantum) {
   const std::uint64_t begin = tally.counters.instructions;
+  bool ran = false;
   while (tally.counters.instructions - begin < quantum) {
-    bool ran = false, done = true;
+    bool ready = false;
+    done = true;
     for (Warp& w : warps) {
       if (w.state == WarpState::Ready) {
         run_warp(w, kWarpSlice);
-        ran = true;
+        ready = true;
       }
       done &= w.state == WarpState::Done;
     }
-    if (done) return true;
+    ran |= ready;
+    if (done || !ready) break;
+  }
+  return ran;
+}
+
+void Cluster::start(const Launch& launch, std::uint64_t n) {
+  number = n;
+  started = true;
+  met = false;
+  blocks.resize(launch.cluster_blocks());
+  for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, *this, n, r);
+}
+
+bool Cluster::run(std::uint64_t quantum) {
+  // One block may wait for another by spinning, so they take turns.
+  const std::uint64_t slice = blocks.size() == 1 ? quantum : std::min(quantum, kBlockSlice);
+  for (std::uint64_t spent = 0; spent < quantum; spent += slice) {
+    bool ran = false, all_done = true;
+    for (Block& b : blocks) {
+      if (!b.done) ran |= b.run(slice);
+      all_done &= b.done;
+    }
+    if (all_done) return true;
     if (!ran) report_deadlock(*this);
   }
   return false;
+}
+
+void Cluster::meet_if_all_arrived() {
+  for (const Block& b : blocks)
+    for (const Warp& w : b.warps)
+      if (w.live & ~w.cluster_arrived) return;
+  met = true;
+  for (Block& b : blocks)
+    for (Warp& w : b.warps) {
+      w.cluster_arrived = 0;
+      if (w.state == WarpState::AtClusterBarrier) w.state = WarpState::Ready;
+    }
 }
 
 std::string execute(const Launch& launch, Tally& tally) {
@@ -229,7 +293,7 @@ std::string execute(const Launch& launch, Tally& tally) {
   }
   std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
                                                 : std::max(1u, std::thread::hardware_concurrency());
-  n = std::max<std::uint64_t>(1, std::min(n, launch.blocks() / kBlocksPerThread));
+  n = std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
   std::vector<Tally> totals(n);
   {

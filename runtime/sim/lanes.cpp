@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "runtime/sim/makers.h"
 #include "runtime/sim/warp.h"
@@ -107,6 +108,29 @@ Handler redux(F) {
   };
 }
 
+/// −0 is less than +0. NaNs do not take part, or with .NaN decide; .abs: of the magnitudes.
+template <bool kMax>
+void redux_float(Warp& w, const Inst& in) {
+  if (!members(w, in, in.ops[2])) return;
+  const auto* a = w.in<float>(in.ops[1]);
+  float r = std::bit_cast<float>(kNaN32);
+  bool nan = false, any = false;
+  for (U32 m = w.mask; m; m &= m - 1) {
+    float v = a[std::countr_zero(m)];
+    if (in.flags & kAbs) v = std::fabs(v);
+    if (v != v) {
+      nan = true;
+      continue;
+    }
+    const bool less = r < v || (r == v && std::signbit(r) && !std::signbit(v));
+    if (!any || less == kMax) r = v;
+    any = true;
+  }
+  if (nan && (in.flags & kNaN)) r = std::bit_cast<float>(kNaN32);
+  auto* d = w.out<U32>(in.ops[0]);
+  each_lane(w.mask, [=](int l) { d[l] = std::bit_cast<U32>(r); });
+}
+
 void warp_sync(Warp& w, const Inst& in) { members(w, in, in.ops[0]); }
 
 void activemask(Warp& w, const Inst& in) {
@@ -168,11 +192,16 @@ Handler make_match_any(Form& f) { return match_form<false>(f); }
 Handler make_match_all(Form& f) { return match_form<true>(f); }
 
 Handler make_redux(Form& f) {
-  if (f.count() != 3 || f.types.size() != 1 || bits(f.type()) != 32 || f.has("abs") || f.has("NaN")) return nullptr;
+  if (f.count() != 3 || f.types.size() != 1 || bits(f.type()) != 32) return nullptr;
+  if (f.type() != Ty::f32 && (f.has("abs") || f.has("NaN"))) return nullptr;
   f.dst(0, Ty::b32);
   f.src(1, Ty::b32);
   f.src(2, Ty::b32);
-  if (f.type() == Ty::f32 || f.type() == Ty::tf32) return nullptr;
+  if (f.type() == Ty::f32) {
+    f.inst.flags = static_cast<std::uint16_t>((f.has("abs") ? kAbs : 0) | (f.has("NaN") ? kNaN : 0));
+    return f.has("min") ? redux_float<false> : f.has("max") ? redux_float<true> : nullptr;
+  }
+  if (f.type() == Ty::tf32) return nullptr;
   if (f.has("add")) return redux<U32>([](U32 a, U32 b) { return a + b; });
   if (f.has("and")) return redux<U32>([](U32 a, U32 b) { return a & b; });
   if (f.has("or")) return redux<U32>([](U32 a, U32 b) { return a | b; });

@@ -56,7 +56,7 @@ class Variables {
 
 std::string text(const std::array<std::uint32_t, 3>& v) { return fmt::format("({}, {}, {})", v[0], v[1], v[2]); }
 
-void check_recipe(const KernelImage& image, const ptx::Function& f) {
+void check_recipe(const KernelImage& image, const ptx::Function& f, const Arch& arch) {
   const LaunchRecipe& r = image.recipe();
   const std::uint64_t threads = std::uint64_t{r.block[0]} * r.block[1] * r.block[2];
   if (threads == 0 || threads > 1024)
@@ -68,9 +68,15 @@ void check_recipe(const KernelImage& image, const ptx::Function& f) {
   if (most != 0 && threads > most)
     throw DeviceError(fmt::format("kernel {}: blocks have {} threads, its PTX allows {}", image.name, threads, most));
   constexpr std::array<std::uint32_t, 3> kOne{1, 1, 1};
-  if (r.cluster != kOne || f.cluster != kOne)
-    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; the simulator runs clusters of one", image.name,
-                                  text(r.cluster != kOne ? r.cluster : f.cluster)));
+  if (f.cluster != kOne && f.cluster != r.cluster)
+    throw DeviceError(
+        fmt::format("kernel {}: clusters are {}, its PTX requires {}", image.name, text(r.cluster), text(f.cluster)));
+  const std::uint64_t blocks = std::uint64_t{r.cluster[0]} * r.cluster[1] * r.cluster[2];
+  const std::uint64_t most_blocks = r.nonportable_cluster ? 16 : 8;
+  if (blocks == 0 || blocks > most_blocks)
+    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; must be 1 to {}", image.name, blocks, most_blocks));
+  if (blocks > 1 && arch.number < 90)
+    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; {} has none", image.name, blocks, arch.name()));
 }
 
 const ptx::Function& find_entry(const ptx::Module& module, const KernelImage& image) {
@@ -101,7 +107,7 @@ std::shared_ptr<SimKernel> load_kernel(std::shared_ptr<SimDevice> device, const 
     throw DeviceError(
         fmt::format("kernel {} is compiled for {}, the device is {}", image.name, code.name(), device->arch().name()));
   const ptx::Function& entry = find_entry(*module, image);
-  check_recipe(image, entry);
+  check_recipe(image, entry, device->arch());
   Variables variables(*device, *module);
   auto program = decode(module, entry, variables.symbols());
   return std::make_shared<SimKernel>(std::move(device), image, std::move(program), variables.release());

@@ -44,8 +44,6 @@ void store(Warp& w, const Inst& in) {
   for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
 }
 
-void nothing(Warp&, const Inst&) {}
-
 /// Element type and width of a data register → handler.
 template <bool kLoad>
 Handler data_handler(Ty t, bool wide) {
@@ -94,30 +92,34 @@ void memory_modifiers(Form& f) {
   if (f.has("global")) f.inst.space = Space::Global;
   if (f.has("const")) f.inst.space = Space::Const;
   if (f.has("shared") || f.has("shared::cta")) f.inst.space = Space::Shared;
+  if (f.has("shared::cluster")) f.inst.space = Space::Cluster;
   if (f.has("local")) f.inst.space = Space::Local;
   if (f.has("param") || f.has("param::entry") || f.has("param::func")) f.inst.space = Space::Param;
-  const bool ordered =
-      f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
+  // Those of a smaller scope order nothing between clusters.
+  const bool ordered = f.has("volatile") || f.has("gpu") || f.has("sys");
   if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();
+}
+
+void cache_hint(Form& f) {
+  if (f.has("L2::cache_hint")) f.src(f.count() - 1, Ty::b64);
 }
 
 Handler make_ld(Form& f) {
   memory_modifiers(f);
-  const std::size_t extra = f.has("L2::cache_hint") ? 1 : 0;
-  if (f.count() != 2 + extra) f.fail("needs a result and an address");
+  if (f.count() != 2u + f.has("L2::cache_hint")) f.fail("needs a result and an address");
   f.address(f.operand(1));
-  return data<true>(f, f.operand(0));
+  const Handler handler = data<true>(f, f.operand(0));
+  cache_hint(f);
+  return handler;
 }
 
 Handler make_st(Form& f) {
   memory_modifiers(f);
-  const std::size_t extra = f.has("L2::cache_hint") ? 1 : 0;
-  if (f.count() != 2 + extra) f.fail("needs an address and a value");
+  if (f.count() != 2u + f.has("L2::cache_hint")) f.fail("needs an address and a value");
   f.address(f.operand(0));
-  return data<false>(f, f.operand(1));
+  const Handler handler = data<false>(f, f.operand(1));
+  cache_hint(f);
+  return handler;
 }
-
-/// Hints have no effect that a program can see.
-Handler make_prefetch(Form&) { return nothing; }
 
 }  // namespace kiln::rt::sim

@@ -21,11 +21,19 @@ enum class Use : std::uint8_t { Load, Store, Atomic };
 LaneAddresses access(Warp&, const Inst&, Space, const std::array<std::uint64_t, kLanes>& address, std::uint32_t bytes,
                      Use);
 
-/// Addresses of a memory instruction whose first operand is the address.
+/// base[l] + offset, where `base` is a slot of 64-bit words if `wide`, or none.
+std::array<std::uint64_t, kLanes> address_lanes(const Warp&, Ref base, bool wide, std::uint64_t offset);
+/// … of a memory instruction: its own offset and width.
 std::array<std::uint64_t, kLanes> address_lanes(const Warp&, const Inst&, Ref base);
+
+/// Throws Fault unless [address, address + bytes) of `lane` is global memory, of an alignment of `align`.
+void check_global_range(Warp&, const Inst&, int lane, std::uint64_t address, std::size_t bytes, std::uint64_t align,
+                        const char* what);
 
 /// Reads the state space, .vN and the ordering words of ld, st, atom and red into inst; kernels with ordered accesses
 /// to memory that blocks share are marked as communicating.
 void memory_modifiers(Form&);
+/// Reads the policy behind the operands of an instruction with .L2::cache_hint; it has no effect that a program can see.
+void cache_hint(Form&);
 
 }  // namespace kiln::rt::sim

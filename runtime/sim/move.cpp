@@ -72,7 +72,7 @@ struct Window {
   bool known = false;
 };
 Window window_of(const Form& f) {
-  if (f.has("shared") || f.has("shared::cta")) return {kSharedWindow, true};
+  if (f.has("shared") || f.has("shared::cta") || f.has("shared::cluster")) return {kSharedWindow, true};
   if (f.has("local")) return {kLocalWindow, true};
   if (f.has("param")) return {kParamWindow, true};
   return {0, f.has("global") || f.has("const")};
@@ -96,7 +96,12 @@ void from_generic(Warp& w, const Inst& in) {
 void isspacep(Warp& w, const Inst& in) {
   const auto* a = w.in<U64>(in.ops[1]);
   const U64 base = static_cast<U64>(in.imm);
-  set_pred(w, in.ops[0], lanes_where<U64>(a, a, [=](U64 v, U64) { return v >> 56 == base >> 56; }));
+  // in.count: shared memory of the block alone.
+  const U64 own = in.count ? U64{w.block->rank + 1} << kRankShift : 0;
+  set_pred(w, in.ops[0], lanes_where<U64>(a, a, [=](U64 v, U64) {
+             const U64 rank = v & (U64{0xFF} << kRankShift);
+             return v >> 56 == base >> 56 && (own == 0 || rank == 0 || rank == own);
+           }));
 }
 
 }  // namespace
@@ -138,6 +143,7 @@ Handler make_isspacep(Form& f) {
   if (f.register_bits(f.operand(1)) != 64) return nullptr;
   f.src(1, Ty::u64);
   f.inst.imm = static_cast<std::int64_t>(window.base);
+  f.inst.count = f.has("shared") || f.has("shared::cta");
   return isspacep;
 }
 

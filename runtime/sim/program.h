@@ -94,10 +94,22 @@ enum class Special : std::uint8_t {
   MaskGt,
   MaskGe,
   GridId,
-  Zero,
-  One,
   DynamicSmem,
   TotalSmem,
+  ClusterX,
+  ClusterY,
+  ClusterZ,
+  NclusterX,
+  NclusterY,
+  NclusterZ,
+  CtaInClusterX,
+  CtaInClusterY,
+  CtaInClusterZ,
+  NctaInClusterX,
+  NctaInClusterY,
+  NctaInClusterZ,
+  CtaRank,
+  NctaRank,
 };
 struct SpecialInit {
   Special which;
@@ -119,6 +131,7 @@ struct Program {
   std::uint32_t local_bytes = 0;     ///< per thread
   std::uint32_t param_bytes = 0;
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};  ///< blocks of a cluster that the PTX requires
   bool communicates = false;  ///< has operations by which blocks may see each other's progress
 };
 
@@ -126,5 +139,10 @@ struct Program {
 constexpr std::uint64_t kSharedWindow = 1ull << 56, kLocalWindow = 2ull << 56, kParamWindow = 3ull << 56;
 /// The first bytes of shared memory belong to the system, as on the hardware from sm_80 on; so 0 is never an address.
 constexpr std::uint32_t kSharedBase = 1024;
+
+// A shared::cluster address names the block above bit 24, as its rank + 1. Without that it is one of the block's own:
+// every shared::cta address is a shared::cluster address too.
+constexpr std::uint32_t kRankShift = 24;
+constexpr std::uint64_t kInBlock = (1u << kRankShift) - 1;
 
 }  // namespace kiln::rt::sim

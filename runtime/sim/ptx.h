@@ -13,7 +13,8 @@
 
 namespace kiln::rt::sim::ptx {
 
-enum class Space : std::uint8_t { Generic, Global, Shared, Const, Local, Param, Reg };
+/// Cluster: shared memory of any block of the cluster; of instructions only, never of a variable.
+enum class Space : std::uint8_t { Generic, Global, Shared, Const, Local, Param, Reg, Cluster };
 
 /// Place in the user's program, from .loc; file 0: none.
 struct Loc {

@@ -22,7 +22,7 @@ const InstInfo& info(const Warp& w, const Inst& in) { return w.block->launch->pr
   const InstInfo& i = info(w, in);
   throw Fault{fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", place(p, i), p.kernel, what,
                           id_text(w.block->id), who, i.line, i.text),
-              w.block->linear};
+              w.block->cluster->number};
 }
 
 }  // namespace
@@ -46,21 +46,37 @@ void fault(const Warp& w, const Inst& in, const std::string& what) {
   raise(w, in, fmt::format("warp {}", w.index), what);
 }
 
-void report_deadlock(const Block& b) {
+namespace {
+
+/// What a warp that cannot go on waits for.
+std::string waits_for(const Warp& w) {
+  const Block& b = *w.block;
+  if (w.state == WarpState::Done) return "has exited";
+  if (w.state == WarpState::AtBarrier) {
+    const Barrier& bar = b.barriers[w.barrier];
+    return fmt::format("waits at barrier {} ({} of {} threads arrived)", w.barrier, bar.arrived, bar.expected);
+  }
+  int arrived = 0, live = 0;
+  for (const Block& other : b.cluster->blocks)
+    for (const Warp& v : other.warps) arrived += std::popcount(v.cluster_arrived), live += std::popcount(v.live);
+  return fmt::format("waits at the cluster's barrier ({} of {} threads arrived)", arrived, live);
+}
+
+}  // namespace
+
+void report_deadlock(const Cluster& c) {
   std::string who;
   const Warp* waiting = nullptr;
-  for (const Warp& w : b.warps) {
-    who += fmt::format("{}warp {} ", who.empty() ? "" : ", ", w.index);
-    if (w.state == WarpState::Done) {
-      who += "has exited";
-    } else {
-      const Barrier& bar = b.barriers[w.barrier];
-      who += fmt::format("waits at barrier {} ({} of {} threads arrived)", w.barrier, bar.arrived, bar.expected);
-      if (!waiting) waiting = &w;
+  for (const Block& b : c.blocks) {
+    if (c.blocks.size() > 1) who += fmt::format("{}block {}: ", who.empty() ? "" : "; ", id_text(b.id));
+    for (const Warp& w : b.warps) {
+      who += fmt::format("{}warp {} {}", w.index == 0 ? "" : ", ", w.index, waits_for(w));
+      if (w.state != WarpState::Done && !waiting) waiting = &w;
     }
   }
-  const Warp& w = *waiting;
-  fault(w, b.launch->program.code[w.pc - 1], "deadlock: " + who);
+  // A barrier of the block has been passed and is waited for inside; the cluster's is tried again.
+  const std::uint32_t at = waiting->state == WarpState::AtBarrier ? waiting->pc - 1 : waiting->pc;
+  fault(*waiting, waiting->block->launch->program.code[at], "deadlock: " + who);
 }
 
 }  // namespace kiln::rt::sim

@@ -9,8 +9,8 @@ namespace kiln::rt::sim {
 /// "file:line" of the user's program for an instruction, or "ptx line N" where the PTX has no .loc.
 std::string place(const Program&, const InstInfo&);
 
-/// Throws the Fault of a block in which every warp waits.
-[[noreturn]] void report_deadlock(const Block&);
+/// Throws the Fault of a cluster in which every warp waits.
+[[noreturn]] void report_deadlock(const Cluster&);
 
 /// Sums counters.
 void add(Counters& to, const Counters& from);

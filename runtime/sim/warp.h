@@ -20,16 +20,19 @@ namespace kiln::rt::sim {
 struct Launch {
   const Program& program;
   const HeapView& heap;
-  std::array<std::uint32_t, 3> grid, block;
+  std::array<std::uint32_t, 3> grid, block, cluster;  ///< blocks, threads of a block, blocks of a cluster
   std::vector<std::byte> params;
   std::uint32_t dynamic_smem = 0;
   std::uint32_t sms = 1;
 
   std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
+  std::uint32_t cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
+  std::uint64_t clusters() const { return blocks() / cluster_blocks(); }
 };
 
 struct Block;
+struct Cluster;
 
 /// Lanes that wait for others: where they continue, and the instruction at which they are joined.
 struct Parked {
@@ -42,7 +45,15 @@ struct Held {
   std::uint32_t mask, pc;
 };
 
-enum class WarpState : std::uint8_t { Ready, AtBarrier, Done };
+/// One lane's cp.async that is under way.
+struct AsyncCopy {
+  std::byte* to;
+  const std::byte* from;
+  std::uint32_t group;  ///< of the lane, counted from 0
+  std::uint8_t lane, bytes, read;
+};
+
+enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, Done };
 
 struct Warp {
   Block* block = nullptr;
@@ -55,10 +66,14 @@ struct Warp {
   std::uint32_t reconverge = UINT32_MAX;
   std::uint32_t index = 0;    ///< in the block
   std::uint32_t barrier = 0;  ///< the barrier it waits at
+  std::uint32_t cluster_arrived = 0;  ///< lanes that arrived at the cluster's barrier and still miss others there
+  std::uint32_t cluster_unwaited = 0;  ///< lanes that arrived there and have not waited yet
   WarpState state = WarpState::Ready;
   std::vector<Parked> parked;
   std::vector<Held> held;
   std::uint32_t held_lanes = 0;     ///< union of the masks in held
+  std::vector<AsyncCopy> copies;
+  std::array<std::uint32_t, kLanes> copy_groups{};  ///< that each lane has committed
   std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
@@ -94,18 +109,20 @@ struct Tally {
   void add(const Tally&);
 };
 
-/// One block in flight; reused for the next block of the same host thread.
+/// One block in flight.
 struct Block {
   const Launch* launch = nullptr;
+  Cluster* cluster = nullptr;
   std::array<std::uint32_t, 3> id{0, 0, 0};
-  std::uint64_t linear = 0;
+  std::uint32_t rank = 0;    ///< in the cluster
+  std::uint64_t linear = 0;  ///< in the grid
   std::vector<Warp> warps;
   std::vector<std::uint64_t> registers;      ///< all register files
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
   Tally tally;
   std::uint64_t started_at = 0;  ///< instructions it had counted when it started
-  bool started = false;
+  bool done = false;             ///< every warp is
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
@@ -113,15 +130,30 @@ struct Block {
   /// Instructions its warps have executed; the clock of %clock and %globaltimer.
   std::uint64_t ticks() const { return tally.counters.instructions - started_at; }
 
-  void start(const Launch&, std::uint64_t linear_id);
-  /// Runs up to about `quantum` warp instructions; true when every warp is done.
+  /// The block of this rank of the cluster with this number.
+  void start(const Launch&, Cluster&, std::uint64_t cluster_number, std::uint32_t rank);
+  /// Runs up to about `quantum` warp instructions; false when it could run none, because every warp waits or is done.
   bool run(std::uint64_t quantum);
+};
+
+/// The blocks that run together: one, where the launch has no clusters. Reused for the next of the same host thread.
+struct Cluster {
+  std::vector<Block> blocks;
+  std::uint64_t number = 0;
+  bool started = false;
+  bool met = false;  ///< its barrier was complete once: every block runs
+
+  void start(const Launch&, std::uint64_t number);
+  /// Runs up to about `quantum` instructions of each block; true when all are done. Throws the Fault of a deadlock.
+  bool run(std::uint64_t quantum);
+  /// Completes the barrier if every live thread of the cluster has arrived, and wakes those that wait.
+  void meet_if_all_arrived();
 };
 
 /// A program error found while running; the message is complete except for kernel, place and block.
 struct Fault {
   std::string message;
-  std::uint64_t block;
+  std::uint64_t cluster;  ///< number of the cluster that it belongs to
 };
 
 /// Throws Fault for `lane` of the warp at `inst`.
@@ -132,7 +164,7 @@ struct Fault {
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
 
-/// Runs every block of the launch; adds to `tally`; returns the message of the first faulting block, or empty.
+/// Runs every block of the launch; adds to `tally`; returns the message of the first faulting cluster, or empty.
 std::string execute(const Launch&, Tally& tally);
 
 // --- lanes as values -------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Params {
 struct Shape {
   std::array<std::uint32_t, 3> grid{1, 1, 1}, block{32, 1, 1};
   std::uint32_t smem = 0;
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};
 };
 
 inline std::shared_ptr<rt::LoadedKernel> load(const Device& device, const std::string& ptx, const std::string& entry,
@@ -44,6 +45,7 @@ inline std::shared_ptr<rt::LoadedKernel> load(const Device& device, const std::s
   rt::LaunchRecipe recipe;
   recipe.block = shape.block;
   recipe.smem_bytes = shape.smem;
+  recipe.cluster = shape.cluster;
   image.candidates.push_back(recipe);
   return device.load(image);
 }

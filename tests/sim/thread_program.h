@@ -1,0 +1,91 @@
+// Programs of one result a thread, and what each thread must get. NVIDIA's assembler, where it is installed, must take
+// each of them: the tests are of PTX, not of what the simulator happens to read.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "tests/sim/ptx_fixture.h"
+#include "tests/support/ptxas.h"
+
+namespace kiln::test {
+
+/// out[global thread] = %r9 after `body`. %r1 is the thread in the block, %r18 the one in the grid, %rd1 the address of
+/// `out`, %rd2 that of `data`; `before` stands in front of the kernel.
+inline std::string thread_program(const std::string& body, const std::string& target = "sm_90a",
+                                  const std::string& before = "") {
+  const bool blackwell = target.starts_with("sm_1");
+  return ".version " + std::string(blackwell ? "8.7" : "8.3") + "\n.target " + target + "\n.address_size 64\n" +
+         before +
+         R"(
+.visible .entry k(.param .u64 out, .param .u64 data)
+{
+  .reg .pred %p<9>; .reg .b16 %rs<20>; .reg .b32 %r<20>; .reg .b64 %rd<16>; .reg .f32 %f<9>; .reg .f64 %fd<9>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd2, [data];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r18, %ctaid.x;
+  mov.u32 %r19, %ntid.x;
+  mad.lo.s32 %r18, %r18, %r19, %r1;
+  mov.u32 %r9, 0;
+)" + body +
+         R"(
+  mul.wide.u32 %rd15, %r18, 4;
+  add.s64 %rd15, %rd1, %rd15;
+  st.global.b32 [%rd15], %r9;
+  ret;
+}
+)";
+}
+
+inline void expect_assembles(const std::string& ptx, const std::string& target) {
+  if (const auto tool = ptxas()) {
+    const Assembly a = assemble(*tool, ptx, target);
+    EXPECT_TRUE(a.accepted) << a.log << ptx;
+  }
+}
+
+struct ThreadProgram {
+  std::string body;
+  std::string target = "sm_90a";
+  Shape shape = {};
+  std::string before = {};
+  std::vector<std::uint32_t> data = {};  ///< at least one word is there; changed by the run
+
+  /// %r9 of each thread.
+  std::vector<std::uint32_t> run() {
+    const std::string ptx = thread_program(body, target, before);
+    expect_assembles(ptx, target);
+    const Device device = Device::simulator(target);
+    Buffer<std::uint32_t> out(device, std::size_t{shape.grid[0]} * shape.block[0]);
+    if (data.empty()) data.resize(1);
+    Buffer<std::uint32_t> in(device, data.size());
+    out.fill_bytes(0xAB);
+    in.upload(data);
+    test::run(device, ptx, "k", shape, Params().add(out).add(in));
+    data = in.to_vector();
+    counters = device.counters();
+    return out.to_vector();
+  }
+  Counters counters = {};
+};
+
+inline void expect_each(ThreadProgram p, const std::function<std::uint32_t(std::uint32_t)>& want) {
+  const std::vector<std::uint32_t> got = p.run();
+  for (std::uint32_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], want(i)) << "thread " << i << " of " << p.body;
+}
+
+/// The message of the fault that the program ends with.
+inline std::string fault_of(ThreadProgram p) {
+  try {
+    p.run();
+  } catch (const DeviceError& e) {
+    return e.what();
+  }
+  return "no fault";
+}
+
+}  // namespace kiln::test
