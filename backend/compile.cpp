@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/ir/op/scratch.h"
 #include "backend/ir/text.h"
 #include "backend/llvm/emit.h"
 #include "backend/llvm/generate.h"
@@ -34,11 +35,13 @@ rt::ArgSig signature(const ir::Function& f) {
   return sig;
 }
 
-rt::LaunchRecipe recipe(const ir::Exec& exec) {
+rt::LaunchRecipe recipe(const ir::Function& f) {
+  const ir::Exec& exec = *f.exec;
   rt::LaunchRecipe r;
   r.block = {std::uint32_t(32 * exec.warps), 1, 1};
   r.cluster = {std::uint32_t(exec.cluster), 1, 1};
   r.max_registers = std::uint32_t(exec.max_registers);
+  r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
   return r;
 }
 
@@ -76,13 +79,13 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   target.ptx = minimal.ptx;
   ir::Function f = function;
   ir::Artefacts artefacts(f, target, options);
-  if (f.stage < ir::Stage::Laid) run_pipeline(f, target, options, stats, &artefacts);
+  if (f.stage < ir::Stage::Allocated) run_pipeline(f, target, options, stats, &artefacts);
 
   rt::KernelImage image;
   image.name = cg::entry_name(f.name);
   image.target = target.arch;
   image.signature = signature(f);
-  image.candidates = {recipe(*f.exec)};
+  image.candidates = {recipe(f)};
   image.report = report(f, image.signature);
   image.definition = f.loc;
   try {

@@ -13,7 +13,8 @@ void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& o
   if (!artefacts) artefacts = &own.emplace(f, target, options);
   artefacts->publish("traced", f);
   ir::PassRunner runner(target, options, stats, *artefacts, int(env::KILN_VERIFY()));
-  for (ir::Pass pass : pipeline()) runner.run(pass, f);
+  for (ir::Pass pass : pipeline())  // a function that comes in at a later stage has these passes behind it
+    if (f.stage <= ir::info(pass).from || f.stage < ir::info(pass).to) runner.run(pass, f);
 }
 
 std::span<const ir::Pass> pipeline() {
@@ -21,8 +22,9 @@ std::span<const ir::Pass> pipeline() {
   static constexpr ir::Pass passes[] = {
       infer_facts,  // first, so that what facts decide is folded away like any other constant
       canonicalise,
-      choose_exec,     // stage canonical: who executes a program
-      assign_layouts,  // stage laid: where every element lives
+      choose_exec,      // stage canonical: who executes a program
+      assign_layouts,   // stage laid: where every element lives
+      allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };
   return passes;
 }

@@ -1,13 +1,16 @@
 #include "backend/llvm/emit.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
 #include <cctype>
 
+#include "backend/ir/op/scratch.h"
 #include "backend/llvm/emitter.h"
 #include "backend/llvm/index.h"
 #include "backend/llvm/nvptx.h"
+#include "backend/llvm/ptx_asm.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -40,12 +43,6 @@ llvm::Type* EmitContext::memory_type(DType d) const {
 }
 
 namespace {
-
-bool uses_control_flow(const ir::Function& f) {
-  for (ir::InstId i : f.region(f.body()).insts)
-    if (!f.inst(i).regions.empty()) return true;
-  return false;
-}
 
 llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const EmitContext& c) {
   std::vector<llvm::Type*> params;
@@ -80,8 +77,8 @@ Emitter::Emitter(const ir::Function& function, const Target& target, llvm::Funct
       b(body),
       kernel(k),
       geometry(entry, function),
-      hazards(function.exec->cluster > 1),
-      has_control_flow(uses_control_flow(function)),
+      hazards(function.exec->team),
+      has_control_flow(ir::has_control_flow(function)),
       debug_(debug),
       values_(function.value_count()) {}
 
@@ -110,6 +107,36 @@ void Emitter::elementwise(const ir::Inst& inst) {
   if (dtype == DType::index) return set(result, index_elementwise(c, g, inst.op, operands));
   const bool fast = inst.flag(ir::AttrKey::fast);
   set(result, map_registers(g, operands, [&](Regs in) { return emit_elementwise(c, inst.op, dtype, in, fast); }));
+}
+
+// One array of the launch's dynamic shared memory; the programs of a block have equal parts of it.
+llvm::Value* Emitter::shared_base() {
+  if (shared_base_ != nullptr) return shared_base_;
+  llvm::Module& m = c.module();
+  auto* array =
+      new llvm::GlobalVariable(m, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage,
+                               nullptr, "kiln_shared", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+  array->setAlignment(llvm::Align(1024));
+  llvm::IRBuilder<>& entry = geometry.entry();
+  PtxAsm low;  // opaque, so that the address is made once and not at each use
+  const std::string out = low.out(entry.getInt32Ty());
+  low.line("cvt.u32.u64 " + out + ", " + low.in(entry.CreatePtrToInt(array, entry.getInt64Ty())) + ";");
+  low.emit(entry);
+  shared_base_ = low.result(entry, 0);
+  if (exec().programs_per_cta > 1) {
+    llvm::Value* tid =
+        entry.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+    llvm::Value* program = entry.CreateUDiv(tid, entry.getInt32(std::uint32_t(32 * exec().warps)));
+    shared_base_ =
+        entry.CreateAdd(shared_base_, entry.CreateMul(program, entry.getInt32(std::uint32_t(ir::shared_bytes(f)))));
+  }
+  return shared_base_;
+}
+
+Scratch Emitter::scratch(const ir::Inst& inst) {
+  const ir::SharedRange range = ir::scratch_range(f, inst);
+  if (range.bytes() == 0) return {};
+  return {b.CreateAdd(shared_base(), b.getInt32(std::uint32_t(range.lo)), "", true, true), range};
 }
 
 const TileValue& Emitter::get(ir::Value v) const {
@@ -170,7 +197,7 @@ std::string entry_name(const std::string& name) {
 
 std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info,
                                    llvm::LLVMContext& context) {
-  KILN_CHECK(f.stage >= ir::Stage::Laid && f.exec.has_value(), "emission needs a function at stage laid");
+  KILN_CHECK(f.stage >= ir::Stage::Allocated && f.exec.has_value(), "emission needs a function at stage allocated");
   KILN_CHECK(f.exec->team != ir::Team::Warp && f.exec->programs_per_cta == 1, "emission of this team is not known");
   auto module = std::make_unique<llvm::Module>("kiln", context);
   prepare(*module, target);

@@ -1,4 +1,4 @@
-// Function at stage laid → llvm::Module with one kernel.
+// Function at stage allocated → llvm::Module with one kernel.
 #pragma once
 #include <memory>
 #include <string>

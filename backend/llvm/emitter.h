@@ -17,6 +17,18 @@
 
 namespace kiln::cg {
 
+/// A piece of the program's shared memory.
+struct Scratch {
+  llvm::Value* address = nullptr;  ///< i32, for ld.shared and st.shared; null if there is none
+  ir::SharedRange range;           ///< what Hazards is told
+
+  /// `bytes` of it from byte `from` on.
+  Scratch part(llvm::IRBuilder<>& b, std::int64_t from, std::int64_t bytes) const {
+    return {b.CreateAdd(address, b.getInt32(std::uint32_t(from)), "", true, true),
+            {range.lo + from, range.lo + from + bytes}};
+  }
+};
+
 class Emitter {
  public:
   /// `kernel` has an entry block, which `entry` fills, and the block `body` writes to.
@@ -40,6 +52,9 @@ class Emitter {
   const Geometry& geometry_of(ir::Value v) { return geometry.of(f.type(v)); }
   const ir::Exec& exec() const { return *f.exec; }
 
+  /// Shared memory of an op while it runs, as large as ir::scratch_bytes says; none if that is 0.
+  Scratch scratch(const ir::Inst&);
+
   /// Emits every instruction of a region; its yield leaves the yielded values in `yielded`.
   void region(ir::RegionId);
   std::vector<ir::Value> yielded;
@@ -54,8 +69,11 @@ class Emitter {
   void instruction(const ir::Inst&);
   void elementwise(const ir::Inst&);
 
+  llvm::Value* shared_base();
+
   DebugInfo& debug_;
   std::vector<TileValue> values_;
+  llvm::Value* shared_base_ = nullptr;  ///< i32: where the program's shared memory starts
 };
 
 /// PTX address spaces as LLVM numbers them.

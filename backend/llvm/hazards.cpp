@@ -2,6 +2,8 @@
 
 #include <llvm/IR/Operator.h>
 
+#include <algorithm>
+
 #include "backend/llvm/ptx_asm.h"
 
 namespace kiln::cg {
@@ -26,18 +28,39 @@ bool same_pattern(const MemoryAccess& x, const MemoryAccess& y) {
   return x.private_pattern && y.private_pattern && x.scale == y.scale && x.regs == y.regs;
 }
 
+bool overlap(const MemoryAccess& x, const MemoryAccess& y) { return x.lo < y.hi && y.lo < x.hi; }
+
 /// Whether thread-crossing order between x and y matters: false, true, or a predicate equal in all threads.
 llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const MemoryAccess& y) {
-  if (!x.store && !y.store) return at.getFalse();
+  if (x.shared != y.shared || (!x.store && !y.store)) return at.getFalse();
+  if (x.shared) return at.getInt1(overlap(x, y));
   const bool same = same_pattern(x, y);
   if (same && x.base == y.base) return at.getFalse();
   if (!x.bounded || !y.bounded) return at.getTrue();
   // [lo.x, hi.x) and d + [lo.y, hi.y) share a byte iff lo.x - hi.y < d < hi.x - lo.y
   llvm::Value* d = distance(at, x.base, y.base);
   const std::int64_t least = x.lo - y.hi + 1, count = x.hi - y.lo - least;
-  llvm::Value* overlap =
+  llvm::Value* meet =
       at.CreateICmpULT(at.CreateSub(d, at.getInt64(std::uint64_t(least))), at.getInt64(std::uint64_t(count)));
-  return same ? at.CreateAnd(overlap, at.CreateICmpNE(d, at.getInt64(0))) : overlap;
+  return same ? at.CreateAnd(meet, at.CreateICmpNE(d, at.getInt64(0))) : meet;
+}
+
+/// Whether y of the next iteration must wait for x of this one.
+bool conflict_with_next(const MemoryAccess& x, const MemoryAccess& y) {
+  return x.shared == y.shared && (x.store || y.store) && (!x.shared || overlap(x, y));
+}
+
+bool same_range(const MemoryAccess& x, const MemoryAccess& y) {
+  return x.shared && y.shared && x.store == y.store && x.lo == y.lo && x.hi == y.hi;
+}
+
+MemoryAccess of_range(ir::SharedRange range, bool store) {
+  MemoryAccess access;
+  access.store = store;
+  access.shared = true;
+  access.lo = range.lo;
+  access.hi = range.hi;
+  return access;
 }
 
 }  // namespace
@@ -46,11 +69,13 @@ llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const Memory
 void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
   PtxAsm text;
   const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
-  if (cluster_) {
-    text.line(when + "barrier.cluster.arrive.aligned;");
-    text.line(when + "barrier.cluster.wait.aligned;");
-  } else {
-    text.line(when + "bar.sync 0;");
+  switch (team_) {
+    case ir::Team::Warp: text.line(when + "bar.warp.sync 0xffffffff;"); break;
+    case ir::Team::Cta: text.line(when + "bar.sync 0;"); break;
+    case ir::Team::Cluster:
+      text.line(when + "barrier.cluster.arrive.aligned;");
+      text.line(when + "barrier.cluster.wait.aligned;");
+      break;
   }
   text.emit(b)->setConvergent();
 }
@@ -58,6 +83,13 @@ void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
 void Hazards::barrier(llvm::IRBuilder<>& b) {
   barrier_where(b, nullptr);
   pending_.clear();
+  ++epoch_;
+}
+
+void Hazards::record(MemoryAccess access) {
+  access.number = log_.size();
+  log_.push_back({access, epoch_});
+  pending_.push_back(std::move(access));
 }
 
 void Hazards::before(llvm::IRBuilder<>& b, MemoryAccess access) {
@@ -71,22 +103,54 @@ void Hazards::before(llvm::IRBuilder<>& b, MemoryAccess access) {
   } else {
     barrier_where(b, any);
   }
-  stores_ += access.store;
-  pending_.push_back(std::move(access));
+  record(std::move(access));
+}
+
+void Hazards::shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store) {
+  before(b, of_range(range, store));
+}
+
+void Hazards::shared_read_in_warp(llvm::IRBuilder<>& b, ir::SharedRange range) {
+  PtxAsm text;
+  text.line("bar.warp.sync 0xffffffff;");
+  text.emit(b)->setConvergent();
+  record(of_range(range, /*store=*/false));
+}
+
+void Hazards::resume(const Mark& at) {
+  pending_ = at.pending;
+  epoch_ = at.epoch;
+}
+
+void Hazards::add(const Mark& other) {
+  pending_.insert(pending_.end(), other.pending.begin(), other.pending.end());
+  epoch_ = std::min(epoch_, other.epoch);
 }
 
 void Hazards::leave(const Mark& before) {
   bool loads = false, stores = false;
-  for (const MemoryAccess& a : pending_) (a.store ? stores : loads) = true;
-  pending_ = before.pending;
+  std::vector<MemoryAccess> ranges;
+  for (MemoryAccess& a : pending_)
+    if (a.shared) ranges.push_back(std::move(a));
+    else (a.store ? stores : loads) = true;
+  resume(before);
   MemoryAccess unknown;
-  if (loads) pending_.push_back(unknown);
+  if (loads) record(unknown);
   unknown.store = true;
-  if (stores) pending_.push_back(unknown);
+  if (stores) record(unknown);
+  for (MemoryAccess& range : ranges)
+    if (std::none_of(pending_.begin(), pending_.end(), [&](const auto& p) { return same_range(p, range); }))
+      pending_.push_back(std::move(range));
 }
 
 void Hazards::end_iteration(llvm::IRBuilder<>& b, const Mark& before) {
-  if (stores_ != before.stores) barrier(b);
+  const auto waits = [&](const MemoryAccess& x) {
+    return x.number >= before.seen &&
+           std::any_of(log_.begin() + std::ptrdiff_t(before.seen), log_.end(), [&](const Logged& next) {
+             return next.epoch == before.epoch && conflict_with_next(x, next.access);
+           });
+  };
+  if (std::any_of(pending_.begin(), pending_.end(), waits)) barrier(b);
 }
 
 }  // namespace kiln::cg

@@ -14,45 +14,65 @@
 //   anything else                      a barrier.
 //
 // An unconditional barrier orders everything before it, so later accesses are compared only with those after it. What
-// was accessed inside a region is of the third kind outside of it. A loop body that stores ends with a barrier, which
-// orders one iteration before the next.
+// was accessed inside a region is of the third kind outside of it.
+//
+// Shared memory is known by ranges of bytes: two accesses, one of them a write, conflict iff their ranges overlap. An
+// op that exchanges elements between threads says what it does in the order it does it:
+//
+//     e.hazards.shared_write(b, range);   … st.shared …
+//     e.hazards.shared_read(b, range);    … ld.shared …     a barrier stands between them, and before the next write
+//
+// A loop body is followed by itself: it ends with a barrier if something that is pending at its end conflicts with
+// something it does before its first barrier. Addresses of global memory differ between iterations, so there any two
+// accesses conflict of which one is a store.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
 #include <vector>
 
+#include "backend/ir/function.h"
+#include "backend/ir/op/scratch.h"
 #include "backend/llvm/tile_value.h"
 
 namespace kiln::cg {
 
 struct MemoryAccess {
   bool store = false;
+  bool shared = false;           ///< of shared memory: bytes [lo, hi) of the program's
   bool bounded = false;          ///< base, lo and hi hold
   llvm::Value* base = nullptr;   ///< uniform pointer
   std::int64_t lo = 0, hi = 0;   ///< bytes [base + lo, base + hi) hold every element
   bool private_pattern = false;  ///< each address belongs to one thread; regs and scale say which
   llvm::SmallVector<TileValue::Reg, 4> regs;
   std::int64_t scale = 1;
+  std::size_t number = 0;  ///< in the order of emission
 };
 
 class Hazards {
  public:
-  /// `cluster`: the program's team spans several blocks, so its barriers do.
-  explicit Hazards(bool cluster) : cluster_(cluster) {}
+  /// `team`: whose threads a barrier waits for.
+  explicit Hazards(ir::Team team) : team_(team) {}
 
   /// To be called before the code of `access` is emitted at `b`.
   void before(llvm::IRBuilder<>& b, MemoryAccess access);
+  // The same for bytes of the program's shared memory, whichever threads touch them.
+  void shared_write(llvm::IRBuilder<>& b, ir::SharedRange range) { shared(b, range, /*store=*/true); }
+  void shared_read(llvm::IRBuilder<>& b, ir::SharedRange range) { shared(b, range, /*store=*/false); }
+
+  /// After a write of the same range: each warp reads only what it wrote itself.
+  void shared_read_in_warp(llvm::IRBuilder<>& b, ir::SharedRange range);
 
   // Around the regions of a control-flow instruction.
   struct Mark {
     std::vector<MemoryAccess> pending;
-    int stores = 0;
+    std::size_t seen = 0;
+    int epoch = 0;
   };
-  Mark mark() const { return {pending_, stores_}; }
+  Mark mark() const { return {pending_, log_.size(), epoch_}; }
   /// Continues from an earlier point: the other way through a branch, or the exit of a loop.
-  void resume(const Mark& at) { pending_ = at.pending; }
+  void resume(const Mark& at);
   /// The accesses of `other` may have happened too.
-  void add(const Mark& other) { pending_.insert(pending_.end(), other.pending.begin(), other.pending.end()); }
+  void add(const Mark& other);
   /// Leaves a region entered at `before`: what was accessed since is known only as "some loads, some stores".
   void leave(const Mark& before);
   /// End of a loop body entered at `before`: orders this iteration before the next.
@@ -62,11 +82,18 @@ class Hazards {
   void barrier(llvm::IRBuilder<>& b);
 
  private:
+  struct Logged {
+    MemoryAccess access;
+    int epoch;
+  };
+  void shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store);
   void barrier_where(llvm::IRBuilder<>& b, llvm::Value* active);
+  void record(MemoryAccess access);
 
-  const bool cluster_;
+  const ir::Team team_;
   std::vector<MemoryAccess> pending_;  ///< since the last unconditional barrier on every path
-  int stores_ = 0;                     ///< seen so far
+  std::vector<Logged> log_;            ///< every access so far
+  int epoch_ = 0;                      ///< unconditional barriers so far, on the path with the fewest
 };
 
 }  // namespace kiln::cg

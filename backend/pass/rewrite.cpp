@@ -19,6 +19,18 @@ Value insert_constant(Function& f, InstId position, const Literal& l, const Type
   return type.tile ? f.inst(insert_op(f, position, Op::Splat, {scalar}, {}, {type}, loc)).results[0] : scalar;
 }
 
+bool set_attr(Function& f, InstId i, AttrKey key, std::int64_t value) {
+  Inst& inst = f.inst(i);
+  const Attr given{key, value};
+  std::vector<Attr> attrs;
+  for (AttrKey k : info(inst.op).attrs)
+    if (k == key && !(info(k).optional && value == 0)) attrs.push_back(given);
+    else if (const Attr* a = inst.find(k); a && k != key) attrs.push_back(*a);
+  if (attrs == inst.attrs) return false;
+  inst.attrs = std::move(attrs);
+  return true;
+}
+
 bool removable(Op op) {
   const OpInfo& o = info(op);
   if (o.pure) return true;

@@ -12,6 +12,9 @@ InstId insert_op(Function& f, InstId position, Op op, std::vector<Value> operand
 /// A constant, splat if `type` is a tile, before `position`.
 Value insert_constant(Function& f, InstId position, const Literal& l, const Type& type, SourceLoc loc);
 
+/// Gives `i` the attribute, which its op must have; an optional one that is 0 is left out. Whether that changed it.
+bool set_attr(Function& f, InstId i, AttrKey key, std::int64_t value);
+
 /// Whether nothing is lost when an op without uses is removed: it is pure or only reads.
 bool removable(Op op);
 

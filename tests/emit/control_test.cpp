@@ -70,7 +70,7 @@ TEST(Control, ALoadedConditionIsTheSameInAllThreads) {
     // CHECK: @[[OWNER]] st.shared.b64
     // CHECK: bar.sync 0;
     // CHECK: ld.shared.b64
-    // CHECK: bar.sync 0;
+    // CHECK-NOT: bar.sync
     // CHECK: bra
   )");
 }

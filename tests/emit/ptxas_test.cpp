@@ -38,6 +38,17 @@ TEST_F(Ptxas, AcceptsVectorsAndTailsForEveryTarget) {
       expect_accepted(ir::parse(copy_kernel("bf16", 2048, "align=16", n_facts)), arch);
 }
 
+void replicate_over_two_blocks(ir::Function& f) {
+  for (std::uint32_t v = 0; v < f.value_count(); ++v) {
+    ir::Type t = f.type(ir::Value{v});
+    if (!t.tile) continue;
+    ir::LinearLayout l = f.layout(t.layout);
+    l.add_bit(ir::Hw::Block, ir::LinearLayout::Coord(std::size_t(l.rank()), 0));
+    t.layout = f.intern(l);
+    f.set_type(ir::Value{v}, t);
+  }
+}
+
 TEST_F(Ptxas, AcceptsClustersAndRegisterCaps) {
   CompileOptions options;
   options.max_registers = 32;
@@ -46,6 +57,7 @@ TEST_F(Ptxas, AcceptsClustersAndRegisterCaps) {
     if (s.function.stage != ir::Stage::Laid) continue;
     s.function.exec->team = ir::Team::Cluster;
     s.function.exec->cluster = 2;
+    replicate_over_two_blocks(s.function);
     for (const char* arch : {"sm_90a", "sm_100a", "sm_120a"}) expect_accepted(s.function, arch);
   }
 }

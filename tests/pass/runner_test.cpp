@@ -82,10 +82,10 @@ class Runner : public testing::Test {
   std::vector<std::string> set_;
 };
 
-TEST_F(Runner, PipelineEndsAtStageLaid) {
+TEST_F(Runner, PipelineEndsAtStageAllocated) {
   ir::Function f = traced();
   run_pipeline(f, Target{}, CompileOptions{}, nullptr);
-  EXPECT_EQ(f.stage, ir::Stage::Laid);
+  EXPECT_EQ(f.stage, ir::Stage::Allocated);
   EXPECT_TRUE(files().empty());
 }
 
@@ -103,7 +103,7 @@ TEST_F(Runner, DumpsEveryPassInOrderAndSaysWhatDidNotChange) {
   set("KILN_DUMP", "all");
   run(traced());
   EXPECT_THAT(files(), ElementsAre("00-traced.kir", "01-infer-facts.kir", "02-canonicalise.kir", "03-choose-exec.kir",
-                                   "04-assign-layouts.kir"));
+                                   "04-assign-layouts.kir", "05-allocate-shared.kir"));
   EXPECT_THAT(folder(), testing::MatchesRegex(".*/k-[0-9a-f]{8}"));
   EXPECT_EQ(read(folder() + "/01-infer-facts.kir"), "(unchanged)\n");
   EXPECT_THAT(read(folder() + "/04-assign-layouts.kir"), HasSubstr("stage=laid"));
@@ -154,7 +154,7 @@ TEST_F(Runner, OverrideReplacesTheResultOfAPass) {
   set("KILN_OVERRIDE", dir_.string());
   ir::Function f = traced();
   run_pipeline(f, Target{}, CompileOptions{}, nullptr);
-  EXPECT_IR(print(f), "// CHECK: stage=laid\n// CHECK: neg\n// CHECK-NOT: relu\n");
+  EXPECT_IR(print(f), "// CHECK: stage=allocated\n// CHECK: neg\n// CHECK-NOT: relu\n");
   EXPECT_THAT(read(folder() + "/02-canonicalise.kir"), HasSubstr("neg"));
 }
 
@@ -235,7 +235,7 @@ TEST_F(Runner, RefusesAFunctionAtAnotherStage) {
     runner.run(ir::Pass::choose_exec, f);
     FAIL();
   } catch (const UserError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("choose-exec: takes stages traced to canonical, k is at laid"));
+    EXPECT_THAT(e.what(), HasSubstr("choose-exec: takes stages traced to canonical, k is at allocated"));
   }
 }
 

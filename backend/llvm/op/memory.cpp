@@ -1,6 +1,4 @@
 // Pointer arithmetic, loads and stores of global memory.
-#include <llvm/IR/Module.h>
-
 #include <optional>
 
 #include "backend/llvm/access.h"
@@ -13,42 +11,32 @@ using llvm::Value;
 
 /// A loaded scalar may decide a branch with a barrier inside, so it must be the same in all threads whatever other
 /// programs write meanwhile: one thread loads it and hands it round.
-TileValue hand_round(Emitter& e, Value* loaded, const Geometry& g, DType dtype) {
+TileValue hand_round(Emitter& e, const ir::Inst& inst, Value* loaded, Value* owner) {
   llvm::IRBuilder<>& b = e.b;
-  llvm::Type* memory = e.c.memory_type(dtype);
-  llvm::Module& m = e.c.module();
-  const char* name = "kiln_scalar";
-  llvm::GlobalVariable* slot = m.getNamedGlobal(name);
-  if (slot == nullptr) {
-    llvm::Type* i64 = b.getInt64Ty();
-    slot = new llvm::GlobalVariable(m, i64, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(i64),
-                                    name, nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
-    slot->setAlignment(llvm::Align(8));
-  }
-  const unsigned width = memory->getPrimitiveSizeInBits().getFixedValue() == 0
-                             ? 64
-                             : unsigned(memory->getPrimitiveSizeInBits().getFixedValue());
-  Value* bits = dtype == DType::i1 ? b.CreateZExt(loaded, b.getInt8Ty()) : b.CreateBitCast(loaded, b.getIntNTy(width));
+  const DType dtype = e.type(inst.results[0]).dtype;
+  const Scratch slot = e.scratch(inst);
+  llvm::IntegerType* bits_type = b.getIntNTy(unsigned(8 * bytes(dtype)));
+  Value* bits = dtype == DType::i1 ? b.CreateZExt(loaded, bits_type) : b.CreateBitCast(loaded, bits_type);
+  e.hazards.shared_write(b, slot.range);
   PtxAsm write;
-  const std::string v = write.in(b.CreateZExt(bits, b.getInt64Ty())), p = write.in(g.owner, 'b');
-  const std::string at = write.in(b.CreatePtrToInt(slot, b.getInt64Ty()));
+  const std::string v = write.in(b.CreateZExt(bits, b.getInt64Ty())), p = write.in(owner, 'b'),
+                    at = write.in(slot.address);
   if (e.exec().cluster == 1) write.line("@" + p + " st.shared.b64 [" + at + "], " + v + ";");
   else {
-    write.line("{ .reg .b64 there;");
+    write.line("{ .reg .b32 there;");
     for (int rank = 0; rank < e.exec().cluster; ++rank) {
-      write.line("mapa.shared::cluster.u64 there, " + at + ", " + std::to_string(rank) + ";");
+      write.line("mapa.shared::cluster.u32 there, " + at + ", " + std::to_string(rank) + ";");
       write.line("@" + p + " st.shared::cluster.b64 [there], " + v + ";");
     }
     write.line("}");
   }
   write.emit(b);
-  e.hazards.barrier(b);
+  e.hazards.shared_read(b, slot.range);
   PtxAsm read;
   const std::string out = read.out(b.getInt64Ty());
-  read.line("ld.shared.b64 " + out + ", [" + read.in(b.CreatePtrToInt(slot, b.getInt64Ty())) + "];");
+  read.line("ld.shared.b64 " + out + ", [" + read.in(slot.address) + "];");
   read.emit(b);
-  Value* same = b.CreateTrunc(read.result(b, 0), b.getIntNTy(width));
-  e.hazards.barrier(b);
+  Value* same = b.CreateTrunc(read.result(b, 0), bits_type);
   TileValue t;
   t.regs.push_back({dtype == DType::i1 ? b.CreateIsNotNull(same) : b.CreateBitCast(same, e.c.type(dtype)), 0});
   return t;
@@ -76,7 +64,7 @@ void emit_Load(Emitter& e, const ir::Inst& inst) {
   const bool broadcast = e.type(result).is_scalar() && e.has_control_flow;
   if (broadcast) access.add_owner();
   TileValue loaded = access.load(other ? &*other : nullptr);
-  if (broadcast) loaded = hand_round(e, loaded.regs[0].v, g, e.type(result).dtype);
+  if (broadcast) loaded = hand_round(e, inst, loaded.regs[0].v, g.owner);
   e.set_plain(result, std::move(loaded));
 }
 

@@ -1,0 +1,46 @@
+#include "backend/ir/op/scratch.h"
+
+#include <algorithm>
+
+namespace kiln::ir {
+
+std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
+  switch (inst.op) {
+    case Op::Alloc: return scratch_alloc(f, inst);
+    case Op::Load: return scratch_load(f, inst);
+    default: return 0;
+  }
+}
+
+SharedRange scratch_range(const Function& f, const Inst& inst) {
+  const std::int64_t at = inst.i64(AttrKey::scratch);
+  return {at, at + scratch_bytes(f, inst)};
+}
+
+std::int64_t shared_bytes(const Function& f) {
+  std::int64_t end = 0;
+  walk(f, [&](InstId i) {
+    const SharedRange range = scratch_range(f, f.inst(i));
+    if (range.bytes() > 0) end = std::max(end, range.hi);
+  });
+  return end;
+}
+
+bool has_control_flow(const Function& f) {
+  const auto& insts = f.region(f.body()).insts;
+  return std::any_of(insts.begin(), insts.end(), [&](InstId i) {
+    const Op op = f.inst(i).op;
+    return op == Op::For || op == Op::While || op == Op::If;
+  });
+}
+
+std::int64_t scratch_alloc(const Function& f, const Inst& inst) {
+  return inst.i64(AttrKey::count) * bytes(f.type(inst.results[0]).dtype);
+}
+
+// A scalar is loaded by one thread, which hands it round, wherever it may decide a branch.
+std::int64_t scratch_load(const Function& f, const Inst& inst) {
+  return f.type(inst.results[0]).is_scalar() && has_control_flow(f) ? 8 : 0;
+}
+
+}  // namespace kiln::ir
