@@ -1,6 +1,7 @@
 // Everything a kernel author and the program that launches kernels include.
 #pragma once
 #include "dsl/jit.h"
+#include "dsl/lang/arrange.h"
 #include "dsl/lang/dot.h"
 #include "dsl/lang/kernel.h"
 #include "dsl/lang/math.h"

@@ -1,5 +1,7 @@
 #include "backend/ir/fold.h"
 
+#include <algorithm>
+
 #include "backend/ir/eval.h"
 
 namespace kiln::ir {
@@ -42,6 +44,34 @@ Folded fold_elementwise(const Function& f, Op op, std::span<const Value> operand
   return {};
 }
 
+const std::vector<std::int64_t>& attr_ints(std::span<const Attr> attrs, AttrKey key) {
+  for (const Attr& a : attrs)
+    if (a.key == key) return std::get<std::vector<std::int64_t>>(a.value);
+  static const std::vector<std::int64_t> none;
+  return none;
+}
+
+/// Whether a shape op leaves every element of its first operand in its place.
+bool moves_nothing(Op op, std::span<const Attr> attrs, const Type& x, const Type& result) {
+  if (x != result) return false;
+  if (op == Op::Permute) {
+    const auto& order = attr_ints(attrs, AttrKey::order);
+    return std::is_sorted(order.begin(), order.end());
+  }
+  if (op == Op::Flip) return x.shape[std::size_t(attr_i64(attrs, AttrKey::axis))] == 1;
+  return true;
+}
+
+Folded fold_shape(const Function& f, Op op, std::span<const Value> operands, std::span<const Attr> attrs,
+                  const Type& result) {
+  const bool one_tile = op != Op::Join && op != Op::Cat;
+  if (one_tile && moves_nothing(op, attrs, f.type(operands[0]), result)) return operands[0];
+  const auto l = literal_of(f, operands[0]);
+  if (!l || result.ptr) return {};
+  if (!one_tile && literal_of(f, operands[1]) != l) return {};
+  return *l;
+}
+
 }  // namespace
 
 std::optional<Literal> literal_of(const Function& f, Value v) {
@@ -51,6 +81,20 @@ std::optional<Literal> literal_of(const Function& f, Value v) {
   if (inst.op == Op::Constant) return inst.literal();
   if (inst.op == Op::Splat) return literal_of(f, inst.operands[0]);
   return {};
+}
+
+bool rearranges(Op op) {
+  switch (op) {
+    case Op::ExpandDims:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Permute:
+    case Op::Join:
+    case Op::Slice:
+    case Op::Cat:
+    case Op::Flip: return true;
+    default: return false;
+  }
 }
 
 Folded fold(const Function& f, Op op, std::span<const Value> operands, std::span<const Attr> attrs,
@@ -65,10 +109,7 @@ Folded fold(const Function& f, Op op, std::span<const Value> operands, std::span
     if (f.type(operands[0]) == result) return operands[0];
     if (const auto l = literal_of(f, operands[0])) return Literal{result.dtype, l->bits};
   }
-  if (op == Op::Broadcast || op == Op::ExpandDims) {
-    if (f.type(operands[0]) == result) return operands[0];
-    if (const auto l = literal_of(f, operands[0]); l && !result.ptr) return *l;
-  }
+  if (rearranges(op)) return fold_shape(f, op, operands, attrs, result);
   if (op == Op::Select) {
     if (operands[1] == operands[2]) return operands[1];
     if (const auto l = literal_of(f, operands[0])) return l->bits ? operands[1] : operands[2];

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "backend/ir/layout_zoo.h"
+#include "backend/ir/op/reshape_groups.h"
 
 namespace kiln::ir {
 namespace {
@@ -126,6 +127,13 @@ class Transfer {
       case Op::ExpandDims: return expand_dims();
       case Op::Broadcast: return broadcast();
       case Op::Convert: return in(0);
+      case Op::Reshape: return reshape();
+      case Op::Permute: return permute();
+      case Op::Join: return join_tiles();
+      case Op::Slice: return slice();
+      case Op::Cat: return cat();
+      case Op::Flip: return flip();
+      case Op::Gather: return gather();
       case Op::Cast: return cast();
       case Op::Select: return select();
       case Op::PtrAdd: return sum();
@@ -209,6 +217,85 @@ class Transfer {
     const Shape &from = type(0).shape, &to = f_.type(result_).shape;
     for (std::size_t a = 0; a < to.size(); ++a)
       if (from[a] == 1) r.axes[a] = {1, divisor_of_all(0, a), padded(to[a])};
+    return r;
+  }
+
+  // --- rearranging: groups stay groups where they stay aligned -------------------------------------------------------
+  /// A group of axes that keep their row-major order: contiguity runs along the innermost of them, and what is equal
+  /// along it for longer than its new extent is equal along the axis outside of it.
+  AxisInfo reshape() const {
+    AxisInfo r = unknown(result_);
+    r.range = in(0).range;
+    const Shape &from = type(0).shape, &to = f_.type(result_).shape;
+    if (from.empty()) return r;
+    for (const ReshapeGroup& g : reshape_groups(from, to)) {
+      const std::size_t inner = g.from_inner(from);
+      Axis run = in(0).axes[inner];
+      if (!g.aligned) run.contiguity = run.constancy = 1;
+      run.divisibility = divisor_of_all(0, inner);
+      for (std::size_t a = g.to_end; a-- > g.to_begin;) {
+        const std::int64_t extent = padded(to[a]);
+        if (extent == 1) {
+          r.axes[a] = {1, run.divisibility, 1};
+          continue;
+        }
+        const std::int64_t c = std::min(run.contiguity, extent);
+        r.axes[a] = {c, divisor_at(0, inner, c), std::min(run.constancy, extent)};
+        run = {1, run.divisibility, std::max<std::int64_t>(run.constancy / extent, 1)};
+      }
+    }
+    return r;
+  }
+
+  AxisInfo permute() const {
+    AxisInfo r{{}, in(0).range};
+    for (std::int64_t axis : inst_->ints(AttrKey::order)) r.axes.push_back(in(0).axes[std::size_t(axis)]);
+    return r;
+  }
+
+  AxisInfo join_tiles() const {
+    AxisInfo r = unknown(result_);
+    for (std::size_t a = 0; a < rank(); ++a) r.axes[a] = a + 1 < rank() ? common_axis(a, kMaxDivisor) : Axis{};
+    r.range = join(in(0).range, in(1).range);
+    return r;
+  }
+
+  /// Axis `a` where groups of both operands stand in one axis: groups no larger than `aligned`.
+  Axis common_axis(std::size_t a, std::int64_t aligned) const {
+    const Axis &x = in(0).axes[a], &y = in(1).axes[a];
+    const std::int64_t c = std::min({x.contiguity, y.contiguity, aligned});
+    return {c, std::min(divisor_at(0, a, c), divisor_at(1, a, c)), std::min({x.constancy, y.constancy, aligned})};
+  }
+
+  AxisInfo slice() const {
+    AxisInfo r = in(0);
+    const auto a = std::size_t(inst_->i64(AttrKey::axis));
+    const std::int64_t aligned = divisor_of(inst_->i64(AttrKey::start));
+    const std::int64_t c = std::min(r.axes[a].contiguity, aligned);
+    r.axes[a] = {c, divisor_at(0, a, c), std::min(r.axes[a].constancy, aligned)};
+    return r;
+  }
+
+  AxisInfo cat() const {
+    AxisInfo r = unknown(result_);
+    const auto axis = std::size_t(inst_->i64(AttrKey::axis));
+    for (std::size_t a = 0; a < rank(); ++a)
+      r.axes[a] = common_axis(a, a == axis ? divisor_of(type(0).shape[a]) : kMaxDivisor);
+    r.range = join(in(0).range, in(1).range);
+    return r;
+  }
+
+  AxisInfo flip() const {
+    AxisInfo r = in(0);
+    const auto a = std::size_t(inst_->i64(AttrKey::axis));
+    r.axes[a] = {1, divisor_of_all(0, a), std::min(r.axes[a].constancy, divisor_of(type(0).shape[a]))};
+    return r;
+  }
+
+  /// Elements of operand 0, and 0.
+  AxisInfo gather() const {
+    AxisInfo r = unknown(result_);
+    if (has_range(0)) r.range = join(in(0).range, Interval::of(0));
     return r;
   }
 

@@ -3,6 +3,7 @@
 // In one walk in program order, each instruction
 //   1. folds to a constant or an operand where its result is known (backend/ir/fold.h) or an identity holds for every
 //      bit pattern (NaN payloads aside): -(-x), relu(relu(x)), min(x, x), x - x for integers, f16 -> f32 -> f16, …
+//      or it only rearranges what was rearranged before (backend/pass/shape_rules.h)
 //   2. moves to scalars when all its operands are splats: splat(a) + splat(b) becomes splat(a + b), computed once
 //   3. loses a mask that is true everywhere; a load or store whose mask is false everywhere goes
 //   4. is replaced by an equal pure instruction before it
@@ -25,6 +26,7 @@
 #include "backend/ir/fold.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
+#include "backend/pass/shape_rules.h"
 
 namespace kiln::ir {
 namespace {
@@ -82,6 +84,7 @@ class Canonicaliser {
   void instruction(InstId i, Known& known) {
     if (mask(i)) return;
     const Inst& inst = f_.inst(i);
+    if (inst.op == Op::Split) return split(i, known);
     if (!info(inst.op).pure || inst.results.size() != 1) return;
     if (const Value same = simplified(i, known); same.valid()) replace(i, same);
     else merge(i, known);
@@ -92,6 +95,14 @@ class Canonicaliser {
     const auto [at, is_new] = known.emplace(key(i), f_.inst(i).results[0]);
     if (!is_new) replace(i, at->second);
     return at->second;
+  }
+
+  void split(InstId i, Known& known) {
+    const std::vector<Value> halves = split_identity(f_, f_.inst(i), inserter(i, known));
+    if (halves.empty()) return;
+    for (std::size_t k = 0; k < 2; ++k) f_.replace_all_uses(f_.inst(i).results[k], halves[k]);
+    f_.remove(i);
+    changed_ = true;
   }
 
   void replace(InstId i, Value by) {
@@ -112,8 +123,9 @@ class Canonicaliser {
     k.insert(k.end(), operands.begin(), operands.end());
     for (const Attr& a : inst.attrs) {
       k.push_back(std::uint64_t(a.key));
-      const auto* l = std::get_if<Literal>(&a.value);
-      k.push_back(l ? l->bits : std::uint64_t(std::get<std::int64_t>(a.value)));
+      if (const auto* l = std::get_if<Literal>(&a.value)) k.push_back(l->bits);
+      else if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value)) k.insert(k.end(), v->begin(), v->end());
+      else k.push_back(std::uint64_t(std::get<std::int64_t>(a.value)));
     }
     return k;
   }
@@ -127,6 +139,7 @@ class Canonicaliser {
     if (const auto* v = std::get_if<Value>(&folded)) return *v;
     if (const auto* l = std::get_if<Literal>(&folded)) return constant(i, *l, type, known);
     if (const Value v = identity(i, known); v.valid()) return v;
+    if (const Value v = rearranged_identity(f_, f_.inst(i), inserter(i, known)); v.valid()) return v;
     return on_scalars(i, known);
   }
 
@@ -135,6 +148,12 @@ class Canonicaliser {
     return merge(
         insert_op(f_, before, op, std::move(operands), std::move(attrs), std::move(stated), f_.inst(before).loc),
         known);
+  }
+
+  InsertOp inserter(InstId before, Known& known) {
+    return [=, this, &known](Op op, std::vector<Value> operands, std::vector<Attr> attrs, std::vector<Type> stated) {
+      return insert(before, op, std::move(operands), std::move(attrs), std::move(stated), known);
+    };
   }
 
   Value constant(InstId before, const Literal& l, const Type& type, Known& known) {
@@ -197,10 +216,9 @@ class Canonicaliser {
   Value on_scalars(InstId i, Known& known) {
     const Inst& inst = f_.inst(i);
     const Type type = f_.type(inst.results[0]);
-    const bool reshapes = inst.op == Op::ExpandDims || inst.op == Op::Broadcast;
     const bool alike = info(inst.op).elementwise || inst.op == Op::Cast || inst.op == Op::Bitcast ||
                        inst.op == Op::Select || inst.op == Op::PtrAdd;
-    if (!type.tile || !(alike || reshapes)) return {};
+    if (!type.tile || !alike) return {};
     std::vector<Value> scalars;
     for (std::size_t k = 0; k < inst.operands.size(); ++k) {
       const Inst* splat = operand_def(inst, k, Op::Splat);
@@ -211,7 +229,7 @@ class Canonicaliser {
     const Op op = inst.op;
     std::vector<Type> stated;
     if (op == Op::Cast || op == Op::Bitcast) stated.push_back(Type::scalar(type.dtype));
-    const Value scalar = reshapes ? scalars[0] : insert(i, op, scalars, attrs, stated, known);
+    const Value scalar = insert(i, op, scalars, attrs, stated, known);
     return insert(i, Op::Splat, {scalar}, {}, {type}, known);
   }
 

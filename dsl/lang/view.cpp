@@ -25,30 +25,68 @@ Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, in
   return p;
 }
 
+namespace {
+
+/// Builds the offsets and the mask of a block, one dimension after the other.
+class BlockOf {
+ public:
+  BlockOf(const int* dims, int rank, RawLoc l) : dims_(dims), rank_(rank), at_(l), t_(Tracer::current(l)) {}
+
+  Tile op(ir::Op o, const Handle& a, const Handle& b) const {
+    return Tile(binary(o, Operand(a, at_), Operand(b, at_), at_));
+  }
+  Tile op(ir::Op o, const Handle& a, int b) const {
+    return Tile(binary(o, Operand(a, at_), Operand(Number::of(b), at_), at_));
+  }
+  /// Coordinates start, start + 1, … of dimension d.
+  Tile coordinates(const SArg& start, int d) const {
+    const Tile steps(Made{t_.emit(at_, [&](ir::Builder& b) { return b.arange(0, dims_[d], at_); }).id});
+    return op(ir::Op::Add, index_scalar(start), steps);
+  }
+  /// [dims[d], 1, …, 1]: broadcasting adds the axes before d.
+  Tile along(const Tile& x, int d) const {
+    ir::Value v = t_.read(x, at_);
+    for (int k = d + 1; k < rank_; ++k) v = t_.emit(at_, [&](ir::Builder& b) { return b.expand_dims(v, k - d, at_); });
+    return Tile(Made{v.id});
+  }
+  /// Adds dimension d: coordinates `i`, of which those where `in` holds are inside.
+  void add(const Tile& i, const Tile& in, const Scalar& stride, int d) {
+    const Tile offset = along(op(ir::Op::Mul, i, stride), d), inside = along(in, d);
+    offset_ = d ? op(ir::Op::Add, offset_, offset) : offset;
+    inside_ = d ? op(ir::Op::And, inside_, inside) : inside;
+  }
+  ViewBlock done(const Scalar& base) const { return {op(ir::Op::Add, base, offset_), inside_}; }
+
+ private:
+  const int* dims_;
+  int rank_;
+  RawLoc at_;
+  Tracer& t_;
+  Tile offset_, inside_;
+};
+
+}  // namespace
+
 ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
                      int rank, RawLoc l) {
-  auto op = [&](ir::Op o, const Handle& a, const Handle& b) {
-    return Tile(binary(o, Operand(a, l), Operand(b, l), l));
-  };
-  const Operand zero(Number::of(0), l);
-  Tile offset, inside;
-  Tracer& t = Tracer::current(l);
+  BlockOf block(dims, rank, l);
   for (int d = 0; d < rank; ++d) {
-    const Tile steps(Made{t.emit(l, [&](ir::Builder& b) { return b.arange(0, dims[d], l); }).id});
-    const Tile i = op(ir::Op::Add, index_scalar(at[d]), steps);
-    auto along = [&](const Tile& x) {  // [dims[d], 1, …, 1]: broadcasting adds the axes before d
-      ir::Value v = t.read(x, l);
-      for (int k = d + 1; k < rank; ++k) v = t.emit(l, [&](ir::Builder& b) { return b.expand_dims(v, k - d, l); });
-      return Tile(Made{v.id});
-    };
-    const Tile not_before(binary(ir::Op::Ge, Operand(i, l), zero, l));
-    const Tile not_beyond = op(ir::Op::Lt, i, size[d]);
-    const Tile in = along(op(ir::Op::And, not_before, not_beyond));
-    const Tile off = along(op(ir::Op::Mul, i, stride[d]));
-    offset = d ? op(ir::Op::Add, offset, off) : off;
-    inside = d ? op(ir::Op::And, inside, in) : in;
+    const Tile i = block.coordinates(at[d], d);
+    const Tile in = block.op(ir::Op::And, block.op(ir::Op::Ge, i, 0), block.op(ir::Op::Lt, i, size[d]));
+    block.add(i, in, stride[d], d);
   }
-  return {op(ir::Op::Add, base, offset), inside};
+  return block.done(base);
+}
+
+ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+                        int rank, RawLoc l) {
+  BlockOf block(dims, rank, l);
+  for (int d = 0; d < rank; ++d) {
+    const Scalar last(binary(ir::Op::Sub, Operand(size[d], l), Operand(Number::of(1), l), l));
+    const Tile i = block.op(ir::Op::Max, block.op(ir::Op::Min, block.coordinates(at[d], d), last), 0);
+    block.add(i, block.op(ir::Op::Lt, i, size[d]), stride[d], d);
+  }
+  return block.done(base);
 }
 
 void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank,

@@ -5,13 +5,23 @@
 // included, read the padding and write nothing. There is no operator[]: a proxy in `auto e = v[i]` would read later
 // than it is written.
 //
-// A view is a value of pointers and sizes; sub, slice and trans give views of the same memory.
+// A view is a value of pointers and sizes; sub, slice and trans give views of the same memory. Strides may be 0 or
+// overlap; two elements at one address are one element of memory.
+//
+// What a block of a view costs: one comparison a row and a column, and 16-byte accesses where the stride of the last
+// dimension is 1, the other strides and the sizes are divisible by 16, and so are the coordinates (facts that the key of
+// a launch holds; program_id * BLOCK is known to be).
 #pragma once
 #include <array>
 
 #include "dsl/lang/ops.h"
 
 namespace kiln {
+
+/// Instead of a padding: what lies outside the array reads the nearest element inside. Example: x.load({r, c}, {8, 8},
+/// clamp_to_edge).
+struct ClampToEdge {};
+inline constexpr ClampToEdge clamp_to_edge;
 
 namespace detail {
 /// Pointer, mask of a block of `dims` elements at `at`. All arrays have `rank` entries.
@@ -20,6 +30,9 @@ struct ViewBlock {
 };
 ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
                      int rank, RawLoc);
+/// The same with coordinates moved to the nearest inside; the mask only tells whether the array has any element.
+ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+                        int rank, RawLoc);
 Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, int rank, RawLoc);
 void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank,
                 RawLoc);
@@ -41,10 +54,15 @@ class View {
   [[nodiscard]] const Scalar& size(int d) const { return size_.at(std::size_t(d)); }
   [[nodiscard]] const Scalar& stride(int d) const { return stride_.at(std::size_t(d)); }
 
-  /// The block of shape `dims` that starts at element `at`; elements outside read `pad`.
+  /// The block of shape `dims` that starts at element `at`; elements outside read `pad`, any value of T's dtype.
   [[nodiscard]] Tile load(At at, Dims dims, SArg pad = 0, RawLoc l = RawLoc::current()) const {
     const detail::ViewBlock b = detail::view_block(ptr_, size_.data(), stride_.data(), at, dims, N, l);
     return kiln::load(b.ptr, Arg(b.inside, l), Arg(pad), l);
+  }
+  /// The block with nearest elements outside of the array; all 0 where a size is 0.
+  [[nodiscard]] Tile load(At at, Dims dims, ClampToEdge, RawLoc l = RawLoc::current()) const {
+    const detail::ViewBlock b = detail::clamped_block(ptr_, size_.data(), stride_.data(), at, dims, N, l);
+    return kiln::load(b.ptr, Arg(b.inside, l), l);
   }
   /// Writes `x` (of rank N and T's dtype) at element `at`; elements outside are not written.
   void store(At at, const Tile& x, RawLoc l = RawLoc::current()) const requires(!std::is_const_v<T>) {
@@ -78,8 +96,13 @@ class View {
     const SArg at[1] = {i};
     return {detail::view_address(ptr_, &stride_[D], at, 1, l), n, s};
   }
-  /// Both dimensions exchanged.
-  [[nodiscard]] View trans() const requires(N == 2) { return {ptr_, {size_[1], size_[0]}, {stride_[1], stride_[0]}}; }
+  /// The last two dimensions exchanged.
+  [[nodiscard]] View trans() const requires(N >= 2) {
+    std::array<Scalar, N> n = size_, s = stride_;
+    std::swap(n[N - 2], n[N - 1]);
+    std::swap(s[N - 2], s[N - 1]);
+    return {ptr_, n, s};
+  }
 
  private:
   Scalar ptr_;

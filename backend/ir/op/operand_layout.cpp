@@ -55,30 +55,6 @@ LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, 
 }
 
 // Their operands keep the layout they have; what the result needs of other threads is moved when it is computed.
-LinearLayout layout_Permute(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Reshape(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Join(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Split(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Slice(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Cat(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Flip(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Gather(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
 LinearLayout layout_Reduce(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
   return f.layout(f.type(inst.operands[k]).layout);
 }
