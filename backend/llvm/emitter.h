@@ -76,6 +76,9 @@ class Emitter {
   llvm::Value* shared_base_ = nullptr;  ///< i32: where the program's shared memory starts
 };
 
+/// The value of a literal.
+llvm::Constant* literal(const EmitContext& c, const ir::Literal& l);
+
 /// PTX address spaces as LLVM numbers them.
 inline constexpr unsigned kGlobal = 1, kShared = 3;
 

@@ -24,6 +24,7 @@
 
 #include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/operand_layout.h"
+#include "backend/ir/reduce_order.h"
 #include "backend/pass/access.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
@@ -41,9 +42,12 @@ class Layouts {
     std::vector<InstId> order;
     walk(f_, [&](InstId i) { order.push_back(i); });
     for (InstId i : order)
-      if (!f_.inst(i).regions.empty()) carried(i);
+      if (combines(i)) combined(i);
+      else if (!f_.inst(i).regions.empty()) carried(i);
     for (InstId i : order)
       if (!removable(f_.inst(i).op)) root(i);
+    for (InstId i : order)
+      if (combines(i)) root(i);
     for (InstId i : order)  // whatever no store needs
       for (Value v : std::vector<Value>(f_.inst(i).results))
         if (f_.type(v).tile && f_.type(v).layout == kNoLayout) need(v, for_shape(f_.type(v).shape));
@@ -60,13 +64,27 @@ class Layouts {
       if (f_.type(v).tile) set_layout(v, for_shape(f_.type(v).shape));
   }
 
+  bool combines(InstId i) const { return f_.inst(i).op == Op::Reduce || f_.inst(i).op == Op::Scan; }
+
+  /// A reduction or scan works in the layout of its operands' shape.
+  void combined(InstId i) {
+    const Inst inst = f_.inst(i);
+    const Shape shape = f_.type(inst.operands[0]).shape;
+    const int axis = int(inst.i64(AttrKey::axis));
+    LinearLayout l = reducible_layout(f_, f_.layout(for_shape(shape)), shape, axis);
+    if (inst.op == Op::Reduce) l = l.slice(axis).without_free_registers();
+    for (Value v : inst.results)
+      if (f_.type(v).tile) set_layout(v, f_.intern(l));
+  }
+
   /// The tile operands of an instruction with effects, or of control flow.
   void root(InstId i) {
     const std::vector<Value> operands = f_.inst(i).operands;
     for (std::size_t k = 0; k < operands.size(); ++k)
       if (const Type& t = f_.type(operands[k]); t.tile) {
-        const LinearLayout l = f_.layout(for_shape(t.shape));
-        f_.set_operand(i, k, need(operands[k], f_.intern(operand_layout(f_, f_.inst(i), k, l))));
+        LinearLayout l = f_.layout(for_shape(t.shape));
+        if (combines(i)) l = reducible_layout(f_, l, t.shape, int(f_.inst(i).i64(AttrKey::axis)));
+        f_.set_operand(i, k, need(operands[k], f_.intern(combines(i) ? l : operand_layout(f_, f_.inst(i), k, l))));
       }
   }
 
@@ -82,7 +100,7 @@ class Layouts {
     const auto [at, is_new] = clones_.emplace(std::pair(v.id, l), Value{});
     if (!is_new) return at->second;
     const InstId original = f_.def(v);
-    KILN_CHECK(original != kNone && removable(f_.inst(original).op),
+    KILN_CHECK(original != kNone && removable(f_.inst(original).op) && !combines(original),
                fmt::format("{} is needed in two layouts and cannot be computed twice", f_.type(v).str()));
     ValueMap none;
     const InstId copy = f_.clone(original, none);

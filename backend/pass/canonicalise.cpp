@@ -85,7 +85,7 @@ class Canonicaliser {
     if (mask(i)) return;
     const Inst& inst = f_.inst(i);
     if (inst.op == Op::Split) return split(i, known);
-    if (!info(inst.op).pure || inst.results.size() != 1) return;
+    if (!info(inst.op).pure || inst.results.size() != 1 || !inst.regions.empty()) return;
     if (const Value same = simplified(i, known); same.valid()) replace(i, same);
     else merge(i, known);
   }

@@ -34,7 +34,6 @@ LinearLayout layout_AtomicCas(const Function&, const Inst&, std::size_t, const L
 LinearLayout layout_Opaque(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_InlinePtx(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Assert(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
-LinearLayout layout_Scan(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Sort(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 
 // A tile of fewer axes or extents is replicated over the threads and registers that differ only in the missing ones.
@@ -55,9 +54,6 @@ LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, 
 }
 
 // Their operands keep the layout they have; what the result needs of other threads is moved when it is computed.
-LinearLayout layout_Reduce(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
-}
 LinearLayout layout_Histogram(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
   return f.layout(f.type(inst.operands[k]).layout);
 }

@@ -8,6 +8,8 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
   switch (inst.op) {
     case Op::Alloc: return scratch_alloc(f, inst);
     case Op::Load: return scratch_load(f, inst);
+    case Op::Reduce: return scratch_reduce(f, inst);
+    case Op::Scan: return scratch_scan(f, inst);
     default: return 0;
   }
 }

@@ -15,6 +15,8 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst);
 
 std::int64_t scratch_alloc(const Function& f, const Inst& inst);
 std::int64_t scratch_load(const Function& f, const Inst& inst);
+std::int64_t scratch_reduce(const Function& f, const Inst& inst);
+std::int64_t scratch_scan(const Function& f, const Inst& inst);
 
 /// Bytes [lo, hi) of the program's shared memory.
 struct SharedRange {

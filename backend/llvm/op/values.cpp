@@ -14,15 +14,6 @@ namespace {
 // CUDA's limits of a grid.
 constexpr Range kGridX{0, (std::int64_t(1) << 31) - 2}, kGridYZ{0, 65534};
 
-llvm::Constant* literal(Emitter& e, const ir::Literal& l) {
-  if (l.dtype == DType::f32 || l.dtype == DType::f64 || l.dtype == DType::f16 || l.dtype == DType::bf16) {
-    llvm::Type* type = e.c.type(l.dtype);
-    return llvm::ConstantFP::get(type,
-                                 llvm::APFloat(type->getFltSemantics(), llvm::APInt(unsigned(bits(l.dtype)), l.bits)));
-  }
-  return llvm::ConstantInt::get(e.c.type(l.dtype), l.bits);
-}
-
 /// A program is a block, or a cluster of them.
 llvm::Value* program_register(Emitter& e, bool count, std::int64_t axis) {
   using namespace llvm::Intrinsic;
@@ -38,10 +29,17 @@ llvm::Value* program_register(Emitter& e, bool count, std::int64_t axis) {
 
 }  // namespace
 
+llvm::Constant* literal(const EmitContext& c, const ir::Literal& l) {
+  llvm::Type* type = c.type(l.dtype);
+  if (!type->isFloatingPointTy()) return llvm::ConstantInt::get(type, l.bits);
+  return llvm::ConstantFP::get(type,
+                               llvm::APFloat(type->getFltSemantics(), llvm::APInt(unsigned(bits(l.dtype)), l.bits)));
+}
+
 void emit_Constant(Emitter& e, const ir::Inst& inst) {
   const ir::Literal& l = inst.literal();
   if (l.dtype == DType::index) return e.set(inst.results[0], index_constant(l.as_int()));
-  e.set_plain(inst.results[0], literal(e, l));
+  e.set_plain(inst.results[0], literal(e.c, l));
 }
 
 void emit_Param(Emitter& e, const ir::Inst& inst) {
