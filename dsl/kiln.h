@@ -2,6 +2,7 @@
 #pragma once
 #include "dsl/jit.h"
 #include "dsl/lang/arrange.h"
+#include "dsl/lang/control.h"
 #include "dsl/lang/dot.h"
 #include "dsl/lang/kernel.h"
 #include "dsl/lang/math.h"

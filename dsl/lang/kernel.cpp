@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "backend/ir/text.h"
+#include "dsl/lang/replay.h"
 #include "dsl/lang/tracer.h"
 
 namespace kiln {
@@ -40,7 +41,8 @@ std::string_view word_of(std::string_view words, int position) {
 
 }  // namespace
 
-void throw_trace_difference(const ir::Function& first, const ir::Function& second, const std::string& what) {
+void throw_trace_difference(const ir::Function& first, const ir::Function& second, const std::string& what,
+                            const char* when) {
   std::vector<SourceLoc> first_locs, second_locs;
   const std::string a = ir::print(first, {.locations = false}, first_locs),
                     b = ir::print(second, {.locations = false}, second_locs);
@@ -48,8 +50,8 @@ void throw_trace_difference(const ir::Function& first, const ir::Function& secon
   SourceLoc at = first.loc;
   for (const auto& locs : {second_locs, first_locs})
     if (line < locs.size() && locs[line].known()) at = locs[line];
-  throw UserError(at, fmt::format("kernel '{}' {}: here it traced `{}`, and now `{}`", first.name, what,
-                                  line_of(a, line), line_of(b, line)));
+  throw UserError(at, fmt::format("kernel '{}' {}: here it traced `{}`, and {} `{}`", first.name, what,
+                                  line_of(a, line), when, line_of(b, line)));
 }
 
 std::string KernelCore::argument(int position, const std::string& type, const std::string& part) const {
@@ -64,13 +66,10 @@ std::shared_ptr<const ir::Function> KernelCore::trace_once(const rt::ArgPack& pa
 }
 
 std::shared_ptr<const ir::Function> KernelCore::trace(const rt::ArgPack& pack, Body body) const {
-  auto first = trace_once(pack, body);
-  const auto second = trace_once(pack, body);
-  if (ir::print(*first, {.locations = false}) != ir::print(*second, {.locations = false}))
-    throw_trace_difference(
-        *first, *second,
-        "depends on C++ state that tracing changes (a counter, a static); pass it as a Const, an Int or a capture");
-  return first;
+  return std::make_shared<const ir::Function>(verified_trace(name_, at_, [&] {
+    Maker m{pack, *this};
+    body(m);
+  }));
 }
 
 Memo& KernelCore::memo(Memo* (*make)()) const {

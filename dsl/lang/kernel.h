@@ -44,9 +44,10 @@ class Trace {
 
 namespace detail {
 
-/// Throws UserError at the first line where two traces of one kernel differ.
-[[noreturn]] void throw_trace_difference(const ir::Function& first, const ir::Function& second,
-                                         const std::string& what);
+/// Throws UserError at the first line where two traces of one kernel differ: "kernel 'k' `what`: here it traced …, and
+/// `when` …".
+[[noreturn]] void throw_trace_difference(const ir::Function& first, const ir::Function& second, const std::string& what,
+                                         const char* when = "now");
 
 /// The specialisations of one kernel object; dsl/jit.cpp owns the only implementation.
 struct Memo {
@@ -84,7 +85,7 @@ class KernelCore {
   /// "argument 4 (n)", or "argument 4 (Int)" where the user gave no names.
   std::string argument(int position, const std::string& type, const std::string& part = {}) const;
 
-  /// One trace. / Two traces that must be equal: a difference is C++ state that the kernel changes.
+  /// One trace. / The same, verified by replays (replay.h): a difference is C++ state that the kernel changes.
   std::shared_ptr<const ir::Function> trace_once(const rt::ArgPack&, Body) const;
   std::shared_ptr<const ir::Function> trace(const rt::ArgPack&, Body) const;
 

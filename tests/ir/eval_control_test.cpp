@@ -65,13 +65,21 @@ TEST(EvalFor, StopsWhereTheInductionVariableWouldWrap) {
   EXPECT_EQ(run(kSum, INT64_MIN + 1, INT64_MIN, -5)[1], 1);
 }
 
-TEST(EvalFor, WithStepZeroIsAnErrorAtTheUsersLine) {
-  try {
-    run(kSum, 0, 1, 0);
-    FAIL();
-  } catch (const UserError& e) {
-    EXPECT_STREQ(e.what(), "k.cpp:7: error: for: step is 0");
+TEST(EvalFor, OfStepZeroNeverRuns) { EXPECT_THAT(run(kSum, 0, 1, 0), ElementsAre(0, 0)); }
+
+// The i1 tells after which trip to stop; what that trip computed counts.
+TEST(EvalFor, EndsAfterTheTripThatSetsStop) {
+  const std::string loop = R"(
+  %no = constant value=i1(0) : i1
+  %five = constant value=index(5) : index
+  %a, %s = for stop=2 %lo, %hi, %step, %zero, %no : index, i1 {(%i : index, %x : index, %q : i1)
+    %y = add %x, %i : index
+    %stop = ge %y, %five : i1
+    yield %y, %stop
   }
+  %b = cast %s : index)";
+  EXPECT_THAT(run(loop, 0, 9, 1), ElementsAre(6, 1));
+  EXPECT_THAT(run(loop, 0, 3, 1), ElementsAre(3, 0));
 }
 
 TEST(EvalFor, CarriedValuesMayBeExchanged) {  // Fibonacci: (a, b) = (b, a + b)

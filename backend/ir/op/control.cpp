@@ -1,4 +1,6 @@
 // Structured control flow. The types of a region's parameters and yields against its op are checked by the verifier.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "backend/ir/op/evaluator.h"
@@ -23,6 +25,10 @@ Types infer_For(const InferInput& in) {
   if (lo.tile || lo.ptr || !is_int(lo.dtype)) in.fail("bounds must be integer scalars, lower is " + lo.str());
   for (std::size_t i = 1; i < 3; ++i)
     if (in.type(i) != lo) in.fail("bounds differ: " + lo.str() + " and " + in.type(i).str());
+  const auto carried = std::int64_t(in.operands.size()) - 3, stop = in.i64(AttrKey::stop);
+  if (stop < 0 || stop > carried) in.fail(fmt::format("stop={} of {} carried values", stop, carried));
+  if (stop > 0 && in.type(std::size_t(stop) + 2) != Type::scalar(DType::i1))
+    in.fail("stop names a carried " + in.type(std::size_t(stop) + 2).str() + ", must be a scalar i1");
   return types_from(in, 3);
 }
 void eval_For(Evaluator& e, const Inst& inst) {
@@ -36,14 +42,15 @@ void eval_For(Evaluator& e, const Inst& inst) {
     return l;
   };
   const Literal hi = scalar(inst.operands[1]), step = scalar(inst.operands[2]);
-  if (step.bits == 0) throw UserError(inst.loc, "for: step is 0");
+  const auto stop = std::size_t(inst.i64(AttrKey::stop));
   const bool down = is_signed(type.dtype) && step.as_int() < 0;
   Literal iv = scalar(inst.operands[0]);
   e.assign(carried, init);
-  while (eval_elementwise(down ? Op::Gt : Op::Lt, {iv, hi}).bits) {
+  while (step.bits != 0 && eval_elementwise(down ? Op::Gt : Op::Lt, {iv, hi}).bits) {
     std::memcpy(e.define(params[0]), &iv.bits, element_bytes(type));
     e.run_region(body);
     e.assign(carried, e.yielded());
+    if (stop > 0 && *e.in<bool>(carried[stop - 1])) break;
     const Literal next = eval_elementwise(Op::Add, {iv, step});
     if (!eval_elementwise(down ? Op::Lt : Op::Gt, {next, iv}).bits) break;  // wrapped: the bound is passed
     iv = next;

@@ -118,6 +118,8 @@ void emit_For(Emitter& e, const ir::Inst& inst) {
   e.hazards.end_iteration(e.b, mark);
   const std::vector<ir::Value> next = e.yielded;
   Value* again = e.b.CreateICmpUGT(left(iv), stride);
+  if (const auto stop = std::size_t(inst.i64(ir::AttrKey::stop)); stop > 0)
+    again = e.b.CreateAnd(again, e.b.CreateNot(e.scalar(next[stop - 1])));
   Value* next_iv = e.b.CreateAdd(iv, step);
   carried.flow_in(e, next);
   results.flow_in(e, next);

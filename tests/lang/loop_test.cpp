@@ -1,0 +1,516 @@
+// range loops and while_: values on every device, zero trips, steps, dtypes, and variables of every kind carried.
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "tests/lang/run_kernel.h"
+
+namespace kiln::test {
+namespace {
+
+Scalar index(int v) { return Scalar(v).cast(DType::index); }
+void put(const Scalar& p, const Scalar& x) { store(p, x.cast(f32)); }
+
+struct Stats {
+  Scalar sum = index(0), count = 0;
+  void add(const Scalar& x) {
+    sum += x;
+    count += 1;
+  }
+};
+
+TEST(LangLoop, SumsOfTheInductionVariable) {
+  expect_output({10, 10, 6, 10}, 5, [](Out<float> o, Int n) {
+    Scalar a = index(0), b = index(0), c = index(0), d = index(0);
+    for (auto i : range(n)) a = a + i;
+    for (auto i : range(0, n, 1)) b += i;
+    for (auto i : range(0, n, 2)) c += i;
+    for (auto i : range(n - 1, -1, -1)) d += i;
+    put(o, a);
+    put(o + 1, b);
+    put(o + 2, c);
+    put(o + 3, d);
+  });
+}
+
+TEST(LangLoop, StepsThatMissTheBound) {
+  expect_output({0 + 3, 4 + 1, 7, 9 + 5 + 1, 9 + 5}, 4, [](Out<float> o, Int n) {
+    const auto sum = [](Range&& r) {
+      Scalar s = index(0);
+      for (auto i : r) s += i;
+      return s;
+    };
+    put(o, sum(range(0, n, 3)));
+    put(o + 1, sum(range(n, 0, -3)));
+    put(o + 2, sum(range(7, 8, 100)));
+    put(o + 3, sum(range(9, 0, -4)));
+    put(o + 4, sum(range(9, 1, -4)));
+  });
+}
+
+TEST(LangLoop, RunTimeStepsCountBothWaysAndZeroNeverRuns) {
+  auto k = kernel("steps", [](Out<float> o, Int lo, Int hi, Int step) {
+    Scalar trips = 0, last = lo - 1000;
+    for (auto i : range(lo, hi, step)) {
+      trips += 1;
+      last = i;
+    }
+    put(o, trips);
+    put(o + 1, last);
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    const auto run = [&](int lo, int hi, int step) {
+      Buffer<float> o(d, 2);
+      k.launch(s, 1, o, lo, hi, step);
+      s.synchronize();
+      return o.to_vector();
+    };
+    EXPECT_EQ(run(2, 9, 3), (std::vector<float>{3, 8}));
+    EXPECT_EQ(run(9, 2, -3), (std::vector<float>{3, 3}));
+    EXPECT_EQ(run(2, 9, -3), (std::vector<float>{0, -998}));
+    EXPECT_EQ(run(2, 9, 0), (std::vector<float>{0, -998}));
+  });
+}
+
+TEST(LangLoop, ZeroAndOneTripAndTheLastIndex) {
+  for (const int m : {0, 1, 5, -3})
+    expect_output({m > 0 ? float(m - 1) : 7.f, m > 0 ? 1.f : 0.f}, m, [](Out<float> o, Int n) {
+      Scalar last = index(7), ran = 0;
+      for (auto i : range(n)) {
+        last = i;
+        ran = 1;
+      }
+      put(o, last);
+      put(o + 1, ran);
+    });
+}
+
+TEST(LangLoop, NestsAndTheOuterIndexBoundsTheInner) {
+  expect_output({30, 10, 3 * 2 * 2 * 2}, 3, [](Out<float> o, Int n) {
+    Scalar s = index(0), t = 0, u = 0;
+    for (auto i : range(n))
+      for (auto j : range(4)) s += i * 2 + j - 1;
+    for (auto i : range(n + 2))
+      for (auto j : range(i)) {
+        (void)j;
+        t += 1;
+      }
+    for (auto i : range(n))
+      for (auto j : range(2))
+        for (auto k : range(2))
+          for (auto l : range(2)) {
+            (void)(i + j + k + l);
+            u += 1;
+          }
+    put(o, s);
+    put(o + 1, t);
+    put(o + 2, u);
+  });
+}
+
+TEST(LangLoop, VariablesOfTheBodyAndCopies) {
+  expect_output({20, 3, 8, 8, 20, 0}, 5, [](Out<float> o, Int n) {
+    Scalar s = index(0);
+    for (auto i : range(n)) {
+      Scalar t = i;
+      t += i;
+      s += t;
+    }
+    put(o, s);
+    Scalar x = 3, y = x;
+    for (auto i : range(n)) {
+      (void)i;
+      y += 1;
+    }
+    put(o + 1, x);
+    put(o + 2, y);
+    Scalar& same = x;
+    const Scalar& seen = x;
+    Scalar* p = &x;
+    for (auto i : range(n)) {
+      (void)i;
+      same = seen + 2;
+      *p -= 1;
+    }
+    put(o + 3, x);
+    Scalar sum = index(0), only_inside;
+    for (auto i : range(n)) {
+      only_inside = i * 2;
+      sum += only_inside;
+    }
+    put(o + 4, sum);
+    Scalar late;
+    late = 0;
+    for (auto i : range(n)) {
+      (void)i;
+      late = late * 2;
+    }
+    put(o + 5, late);
+  });
+}
+
+TEST(LangLoop, SwapRotateAndTie) {
+  expect_output({2, 1, 5, 8, 3, 1, 2}, 5, [](Out<float> o, Int n) {
+    Scalar a = 1, b = 2;
+    for (auto i : range(n)) {
+      (void)i;
+      std::swap(a, b);
+    }
+    put(o, a);
+    put(o + 1, b);
+    Scalar f = 0, g = 1;
+    for (auto i : range(n)) {
+      (void)i;
+      std::tie(f, g) = std::pair<Scalar, Scalar>(g, f + g);
+    }
+    put(o + 2, f);
+    put(o + 3, g);
+    Scalar x = 1, y = 2, z = 3;
+    for (auto i : range(2)) {
+      (void)i;
+      Scalar t = x;
+      x = y;
+      y = z;
+      z = t;
+    }
+    put(o + 4, x);
+    put(o + 5, y);
+    put(o + 6, z);
+  });
+}
+
+TEST(LangLoop, ContainersOfVariables) {
+  expect_output({5, 10, 15, 5, 10, 4, 10, 13, 10, 5}, 5, [](Out<float> o, Int n) {
+    std::array<Scalar, 3> a{0, 0, 0};
+    std::vector<Scalar> v, w(2);
+    for (int k = 0; k < 9; ++k) v.push_back(0);
+    w[1] = 4;
+    w.resize(40);
+    std::map<std::string, Scalar> m;
+    m["a"] = index(0);
+    std::optional<Scalar> maybe = index(1);
+    auto owned = std::make_unique<Scalar>(2);
+    Stats stats;
+    for (auto i : range(n)) {
+      for (int k = 0; k < 3; ++k) a[std::size_t(k)] += k + 1;
+      for (int k = 0; k < 2; ++k) v[std::size_t(k)] += k + 1;
+      m["a"] += i;
+      *maybe += i;
+      stats.add(i);
+    }
+    for (int k = 0; k < 3; ++k) put(o + k, a[std::size_t(k)]);
+    put(o + 3, v[0]);
+    put(o + 4, v[1]);
+    put(o + 5, w[1]);
+    put(o + 6, m["a"]);
+    put(o + 7, *maybe + *owned);
+    put(o + 8, stats.sum);
+    put(o + 9, stats.count);
+  });
+}
+
+TEST(LangLoop, StructsAndBindingsOfTheBody) {
+  expect_output({6, 6}, 5, [](Out<float> o, Int n) {
+    Stats s;
+    for (auto i : range(n)) {
+      Stats t = s;
+      t.add(i);
+      s.sum = t.sum - s.sum;
+    }
+    put(o, s.sum + 2);
+    Scalar q_and_r = index(0);
+    for (auto i : range(n)) {
+      auto [q, r] = divmod(i, 2);
+      q_and_r += q + r;
+    }
+    put(o + 1, q_and_r);
+  });
+}
+
+TEST(LangLoop, LambdasAndFunctions) {
+  expect_output({10, 25, 12, 3, 81, 30, 20}, 5, [](Out<float> o, Int n) {
+    Scalar s = index(0), k = 5, frozen = 0;
+    auto add = [&](const Scalar& x) { s += x; };
+    auto get = [k] { return k + 0; };
+    k = 100;
+    for (auto i : range(n)) {
+      add(i);
+      frozen += get();
+    }
+    put(o, s);
+    put(o + 1, frozen);
+    const auto triangle = [](Scalar m) {
+      Scalar sum = index(0);
+      for (auto i : range(m + 1)) sum += i;
+      return sum;
+    };
+    put(o + 2, triangle(n - 2) + triangle(n - 2));
+    const auto twice = [](Scalar m) { return m * 2; };
+    Scalar trips = 0;
+    for (auto i : range(n - 2, twice(n - 2)).stages(1)) {
+      (void)i;
+      trips += 1;
+    }
+    put(o + 3, trips);
+    Scalar power = 1;
+    for (int r = 0; r < 4; ++r) power *= 3;  // C++ values: unrolls
+    put(o + 4, power);
+    Scalar around = index(0);
+    for (int r = 0; r < 3; ++r)
+      for (auto i : range(n)) around += i;
+    put(o + 5, around);
+    Scalar again = index(0);
+    auto r = range(n);  // one Range, used twice in sequence
+    for (auto i : r) again += i;
+    for (auto i : r) again += i;
+    put(o + 6, again);
+  });
+}
+
+TEST(LangLoop, CppValuesDecideInTheBody) {
+  expect_output({10, 500}, 5, [](Out<float> o, Int n) {
+    Scalar s = index(0), t = 0;
+    const bool fast = true;
+    for (auto i : range(n)) {
+      s += i;
+      if (fast) continue;
+      s += 100;
+    }
+    put(o, s);
+    for (auto i : range(n)) {
+      (void)i;
+      for (int k = 0; k < 4; ++k) {
+        if (k == 2) continue;
+        t += fast ? 25 : 1;
+      }
+      t += 25;
+    }
+    put(o + 1, t);
+  });
+}
+
+TEST(LangLoop, PointersAdvanceAndParametersAreAssigned) {
+  expect_output({0, 10, 20, -1, 6}, 3, [](Out<float> o, Int n) {
+    auto p = o;
+    for (auto i : range(n)) {
+      put(p, i * 10);
+      p += 1;
+    }
+    n += 3;
+    put(o + 4, n);
+  });
+}
+
+TEST(LangLoop, StoresAndLoadsKeepTheirOrder) {
+  expect_output({4, 15}, 5, [](InOut<float> o, Int n) {
+    store(o, 0.f);
+    for (auto i : range(n)) {
+      (void)i;
+      store(o, load(o) + 0.8f);
+    }
+    store(o + 1, 0.f);
+    for (auto i : range(n)) {
+      store(o + 1, load(o + 1) + i.cast(f32));
+      store(o + 1, load(o + 1) + 1.f);
+    }
+  });
+}
+
+TEST(LangLoop, TilesAreCarried) {
+  expect_output({10, 15, 20, 25, 32, 1, 2}, 5, [](Out<float> o, Int n) {
+    Tile acc = zeros(f32, {4}), scale = full(f32, {2}, 1.f);
+    for (auto i : range(n)) {
+      acc += (arange(4) + i).cast(f32);
+      scale *= 2.f;
+    }
+    store(o + arange(4), acc);
+    store(o + 4 + arange(1), load(o + arange(1)) * 0 + 32.f);
+    Tile a = arange(2), b = a + 1;
+    for (auto i : range(n)) {
+      (void)i;
+      std::swap(a, b);
+    }
+    store(o + 5 + arange(2), a.cast(f32));
+  });
+}
+
+TEST(LangLoop, EveryIntegerDtype) {
+  for (const DType d : {i8, i16, i32, i64, u8, u16, u32, u64, DType::index})
+    expect_output({10, 5, 6}, 5, [d](Out<float> o, Int n) {
+      Scalar m = n.cast(d), s = Scalar(0).cast(d), trips = 0;
+      for (auto i : range(m)) {
+        s += i;
+        trips += 1;
+      }
+      put(o, s);
+      put(o + 1, trips);
+      Scalar down = Scalar(0).cast(d);
+      if (is_signed(d))
+        for (auto i : range(m - 2, -1, -1)) down += i;
+      else
+        for (auto i : range(m - 4, m - 1)) down += i;
+      put(o + 2, down);
+    });
+}
+
+// A step that passes the dtype's last number ends the loop; it does not start again from the other end.
+TEST(LangLoop, StepsDoNotWrap) {
+  expect_output({6, 3, 3, 2}, 0, [](Out<float> o, Int n) {
+    const auto trips = [](Range&& r) {
+      Scalar count = 0;
+      for (auto i : r) {
+        (void)i;
+        count += 1;
+      }
+      return count;
+    };
+    const Scalar zero8 = n.cast(i8), zero_u8 = n.cast(u8);
+    put(o, trips(range(zero8, zero8 + 127, 23)));
+    put(o + 1, trips(range(zero_u8, zero_u8 + 255, 100)));
+    put(o + 2, trips(range(zero8 - 28, zero8 - 127, -60)) + 1);
+    Scalar most = n.cast(i64) + std::numeric_limits<std::int64_t>::max();
+    put(o + 3, trips(range(most - 10, most, 7)));
+  });
+}
+
+TEST(LangLoop, WhileRunsUntilItsConditionFails) {
+  expect_output({128, 7, 5, 8, 1}, 100, [](Out<float> o, Int n) {
+    Scalar x = index(1), k = 0;
+    while_([&] { return x < n; }, [&] {
+      x *= 2;
+      k += 1;
+    });
+    put(o, x);
+    put(o + 1, k);
+    Scalar i = 0, s = 0;
+    while_([&] { return i < 5; }, [&] {
+      i += 1;
+      continue_if(i == 3);
+      s += i - 1;
+    });
+    put(o + 2, i);
+    put(o + 3, s);
+    Scalar y = index(1);
+    while_([&] { return y > n; }, [&] { y *= 2; });  // zero trips
+    put(o + 4, y);
+  });
+}
+
+TEST(LangLoop, WhileInLoopsAndLoopsInWhile) {
+  // Steps of the Collatz sequence from 1, 2, 3, 4: 0, 1, 7, 2; and a while whose body swaps two variables.
+  expect_output({0, 1, 7, 2, 3, 4, 12}, 4, [](Out<float> o, Int n) {
+    for (auto start : range(n)) {
+      Scalar x = start + 1, steps = 0;
+      while_([&] { return x != 1; }, [&] {
+        x = select(x % 2 == 0, x / 2, x * 3 + 1);
+        steps += 1;
+      });
+      put(o + start, steps);
+    }
+    Scalar a = 4, b = 3, left = 3, inner = index(0);
+    while_([&] { return left > 0; }, [&] {
+      std::swap(a, b);
+      left -= 1;
+      for (auto i : range(n)) inner += i - (i == 2).cast(DType::index);
+    });
+    put(o + 4, a);
+    put(o + 5, b);
+    put(o + 6, inner - 3);
+  });
+}
+
+TEST(LangLoop, BreakIf) {
+  expect_output({3, 2, 1, 0, 7, 6}, 5, [](Out<float> o, Int n) {
+    Scalar s = index(0), last = index(-1);
+    for (auto i : range(n)) {
+      break_if(i == 3);
+      s += i;
+      last = i;
+    }
+    put(o, s);
+    put(o + 1, last);
+    Scalar t = index(0);
+    for (auto i : range(n)) {
+      break_if(i == 4);
+      t += i;
+      break_if(i == 1);
+      t += 0;
+    }
+    put(o + 2, t);
+    Scalar none = 0;
+    for (auto i : range(n)) {
+      break_if(i >= 0);
+      none += 1;
+    }
+    put(o + 3, none);
+    Scalar odd = index(0), after = 0;
+    for (auto i : range(n)) {  // skips 2, ends at 4
+      continue_if(i == 2);
+      break_if(i == 4);
+      odd += i + 1;
+      after += 2;
+    }
+    put(o + 4, odd);
+    put(o + 5, after);
+  });
+}
+
+// Only what changes is carried: a variable that is read, or swapped with its own value, is not.
+TEST(LangLoop, InvariantVariablesAreNotCarried) {
+  auto k = kernel("invariant", [](Out<float> o, Int n) {
+    Scalar s = 0, a = 1, b = 2;
+    for (auto i : range(n)) {
+      (void)i;
+      Scalar t = a;
+      a = t;
+      s += a + b;
+    }
+    put(o, s);
+  });
+  const std::string text = k.trace(device_ptr<float>(256), 5).text(false);
+  EXPECT_NE(text.find("(%8 : index, %9 : i32)"), std::string::npos) << text;
+  expect_output({15, 1}, 5, [](Out<float> o, Int n) {
+    Scalar s = 0, a = 1, b = 2;
+    for (auto i : range(n)) {
+      (void)i;
+      Scalar t = a;
+      for (auto j : range(n)) {
+        (void)j;
+        a = t;
+      }
+      s += a + b;
+    }
+    put(o, s);
+    put(o + 1, a);
+  });
+}
+
+// Two operands promise to be one, then a loop exchanges them: the variable follows its value, not the promise.
+TEST(LangLoop, StridesThatAreOneMaySwap) {
+  auto k = kernel("strides", [](In<float> x, Out<float> o, Int a, Int b, Int n) {
+    Scalar s = a, t = b;
+    for (auto i : range(n)) {
+      store(o + i, load(x + i * s));
+      std::swap(s, t);
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    Buffer<float> x = buffer_of(d, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+    const auto run = [&](int a, int b) {
+      Buffer<float> o(d, 4);
+      k.launch(s, 1, x, o, a, b, 4);
+      s.synchronize();
+      return o.to_vector();
+    };
+    EXPECT_EQ(run(1, 1), (std::vector<float>{0, 1, 2, 3}));
+    EXPECT_EQ(run(1, 2), (std::vector<float>{0, 2, 2, 6}));
+    EXPECT_EQ(run(2, 1), (std::vector<float>{0, 1, 4, 3}));
+  });
+}
+
+}  // namespace
+}  // namespace kiln::test
