@@ -105,14 +105,16 @@ class Layouts {
     ValueMap none;
     const InstId copy = f_.clone(original, none);
     f_.insert_before(original, copy);
-    clones_[{v.id, l}] = f_.inst(copy).results[0];
+    const std::vector<Value>& results = f_.inst(original).results;
+    const auto number = std::size_t(std::find(results.begin(), results.end(), v) - results.begin());
+    clones_[{v.id, l}] = f_.inst(copy).results[number];
     lay(copy, l);
-    return f_.inst(copy).results[0];
+    return f_.inst(copy).results[number];
   }
 
   /// Gives the result of `i` layout `l`, and its operands what follows from that.
   void lay(InstId i, LayoutId l) {
-    set_layout(f_.inst(i).results[0], l);
+    for (Value v : std::vector<Value>(f_.inst(i).results)) set_layout(v, l);
     const std::vector<Value> operands = f_.inst(i).operands;
     for (std::size_t k = 0; k < operands.size(); ++k)
       if (f_.type(operands[k]).tile) {

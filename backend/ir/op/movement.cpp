@@ -3,6 +3,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "backend/ir/op/evaluator.h"
+#include "backend/ir/op/scratch.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -143,6 +145,16 @@ Movement movement(const Function& f, const Inst& inst, std::size_t result) {
     }
   }
   return m;
+}
+
+// All elements of the operands, where some of them change threads.
+std::int64_t scratch_shape(const Function& f, const Inst& inst) {
+  bool shared = inst.op == Op::Gather;
+  for (std::size_t i = 0; i < inst.results.size() && !shared; ++i) shared = movement(f, inst, i).shared;
+  std::int64_t elements = 0;
+  for (Value v : inst.operands) elements += f.type(v).elements();
+  if (inst.op == Op::Gather) elements = f.type(inst.operands[0]).elements();
+  return shared ? elements * std::int64_t(element_bytes(f.type(inst.operands[0]))) : 0;
 }
 
 }  // namespace kiln::ir

@@ -10,6 +10,14 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
     case Op::Load: return scratch_load(f, inst);
     case Op::Reduce: return scratch_reduce(f, inst);
     case Op::Scan: return scratch_scan(f, inst);
+    case Op::Reshape:
+    case Op::Permute:
+    case Op::Join:
+    case Op::Split:
+    case Op::Slice:
+    case Op::Cat:
+    case Op::Flip:
+    case Op::Gather: return scratch_shape(f, inst);
     default: return 0;
   }
 }

@@ -17,6 +17,7 @@ std::int64_t scratch_alloc(const Function& f, const Inst& inst);
 std::int64_t scratch_load(const Function& f, const Inst& inst);
 std::int64_t scratch_reduce(const Function& f, const Inst& inst);
 std::int64_t scratch_scan(const Function& f, const Inst& inst);
+std::int64_t scratch_shape(const Function& f, const Inst& inst);
 
 /// Bytes [lo, hi) of the program's shared memory.
 struct SharedRange {
