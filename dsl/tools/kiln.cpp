@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   kiln::tools::add_bench(app, status);
   kiln::tools::add_devices(app, status);
   kiln::tools::add_env(app, status);
+  kiln::tools::add_fuzz(app, status);
   kiln::tools::add_version(app, status);
   try {
     app.parse(argc, argv);
