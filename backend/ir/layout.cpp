@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
+#include "backend/ir/gf2.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -16,50 +16,6 @@ int log2_exact(std::int64_t n) {
   KILN_CHECK(n > 0 && std::has_single_bit(std::uint64_t(n)), fmt::format("layout: size {} is not a power of two", n));
   return std::countr_zero(std::uint64_t(n));
 }
-
-/// Row-reduces vectors given one at a time and remembers which of them make up each pivot.
-class Eliminator {
- public:
-  /// Adds vector number `j`. False if it depends on those before it.
-  bool add(std::uint64_t v, int j) {
-    std::uint64_t combination = std::uint64_t(1) << j;
-    reduce(v, combination);
-    if (v == 0) return false;
-    const int pivot = int(std::bit_width(v)) - 1;
-    vector_[pivot] = v;
-    combination_[pivot] = combination;
-    return true;
-  }
-  /// The set of independent vectors whose XOR is v, if there is one.
-  std::optional<std::uint64_t> solve(std::uint64_t v) const {
-    std::uint64_t combination = 0;
-    reduce(v, combination);
-    if (v != 0) return std::nullopt;
-    return combination;
-  }
-  /// The smallest number that v becomes by XOR with the vectors added.
-  std::uint64_t smallest(std::uint64_t v) const {
-    std::uint64_t unused = 0;
-    reduce(v, unused);
-    return v;
-  }
-  /// The largest.
-  std::uint64_t largest(std::uint64_t v) const {
-    for (int b = 63; b >= 0; --b)
-      if (vector_[b] && !((v >> b) & 1)) v ^= vector_[b];
-    return v;
-  }
-
- private:
-  void reduce(std::uint64_t& v, std::uint64_t& combination) const {
-    for (int b = 63; b >= 0; --b)
-      if (vector_[b] && ((v >> b) & 1)) {
-        v ^= vector_[b];
-        combination ^= combination_[b];
-      }
-  }
-  std::array<std::uint64_t, 64> vector_{}, combination_{};
-};
 
 }  // namespace
 

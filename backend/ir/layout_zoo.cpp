@@ -22,20 +22,28 @@ std::int64_t padded_elements(const std::vector<std::int64_t>& shape) {
   return n;
 }
 
-LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order,
-                     int warps, int blocks) {
-  KILN_CHECK(order.size() == shape.size(),
-             fmt::format("blocked: order of {} axes for rank {}", order.size(), shape.size()));
+LinearLayout blocked(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& owned,
+                     const std::vector<int>& order, int warps, int blocks) {
+  KILN_CHECK(order.size() == shape.size() && owned.size() == shape.size(),
+             fmt::format("blocked: order of {} axes, {} owned, for rank {}", order.size(), owned.size(), shape.size()));
   LinearLayout layout(padded(shape));
-  KILN_CHECK(shape.empty() ? vector == 1 : vector <= padded(shape[order[0]]),
-             fmt::format("blocked: vector of {} in extents {}", vector, fmt::join(shape, "x")));
   std::vector<LinearLayout::Coord> walk;  // bases of the padded tile's bits, fastest first
-  for (int axis : order)
-    for (std::int64_t step = 1; step < layout.out_shape()[axis]; step *= 2) {
+  const auto add_steps = [&](int axis, std::int64_t from, std::int64_t to) {
+    for (std::int64_t step = from; step < to; step *= 2) {
       LinearLayout::Coord c(shape.size(), 0);
-      c[axis] = step;
+      c[std::size_t(axis)] = step;
       walk.push_back(std::move(c));
     }
+  };
+  std::int64_t vector = 1;
+  for (int axis : order) {
+    const std::int64_t own = owned[std::size_t(axis)];
+    KILN_CHECK(own <= padded(shape[std::size_t(axis)]),
+               fmt::format("blocked: {} owned in extents {}", fmt::join(owned, "x"), fmt::join(shape, "x")));
+    add_steps(axis, 1, own);
+    vector *= own;
+  }
+  for (int axis : order) add_steps(axis, owned[std::size_t(axis)], layout.out_shape()[std::size_t(axis)]);
   std::size_t next = 0;
   const auto take = [&](Hw h, std::int64_t size) {
     KILN_CHECK(std::has_single_bit(std::uint64_t(size)),
@@ -49,6 +57,15 @@ LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector
   take(Hw::Block, blocks);
   while (next < walk.size()) layout.add_bit(Hw::Register, walk[next++]);
   return layout;
+}
+
+LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order,
+                     int warps, int blocks) {
+  std::vector<std::int64_t> owned(shape.size(), 1);
+  KILN_CHECK(order.size() == shape.size() && (!shape.empty() || vector == 1),
+             fmt::format("blocked: order of {} axes for rank {}, vector of {}", order.size(), shape.size(), vector));
+  if (!shape.empty()) owned[std::size_t(order[0])] = vector;
+  return blocked(shape, owned, order, warps, blocks);
 }
 
 std::vector<int> row_major(int rank) {

@@ -28,6 +28,12 @@ std::int64_t padded_elements(const std::vector<std::int64_t>& shape);
 LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector, const std::vector<int>& order,
                      int warps, int blocks = 1);
 
+/// The same where each thread owns a box of `owned` neighbours (powers of two), in registers along order[0] first: for
+/// tiles that are accessed along several axes.
+/// @post blocked(shape, {1, …, vector at order[0], …, 1}, …) == blocked(shape, vector, …)
+LinearLayout blocked(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& owned,
+                     const std::vector<int>& order, int warps, int blocks = 1);
+
 /// Axes from the last to the first: the order of a row-major tile.
 std::vector<int> row_major(int rank);
 

@@ -14,15 +14,6 @@ Value* both(llvm::IRBuilder<>& b, Value* x, Value* y) {
   return x == nullptr ? y : y == nullptr ? x : b.CreateAnd(x, y);
 }
 
-const char* vector_suffix(std::size_t n) { return n == 1 ? "" : n == 2 ? ".v2" : ".v4"; }
-
-std::string braces(const std::vector<std::string>& names) {
-  if (names.size() == 1) return names[0];
-  std::string s = "{";
-  for (std::size_t i = 0; i < names.size(); ++i) s += (i ? ", " : "") + names[i];
-  return s + "}";
-}
-
 }  // namespace
 
 // --- which lanes -----------------------------------------------------------------------------------------------------
@@ -204,49 +195,6 @@ Value* Access::all_active(const Group& group) {
 
 Value* Access::only_here(const Lane& lane, Value* all) { return both(b_, lane.active, b_.CreateNot(all)); }
 
-// --- bits ------------------------------------------------------------------------------------------------------------
-
-Value* Access::to_bits(Value* element) {
-  if (dtype_ == DType::i1) return b_.CreateZExt(element, b_.getInt8Ty());
-  return b_.CreateBitCast(element, bits_type());
-}
-
-Value* Access::from_bits(Value* bits) {
-  if (dtype_ == DType::i1) return b_.CreateIsNotNull(bits);
-  return b_.CreateBitCast(bits, e_.c.type(dtype_));
-}
-
-std::vector<Value*> Access::pack(llvm::ArrayRef<Value*> elements) {
-  const int total = int(elements.size()) * size_;
-  const int n = units(total), per_unit = int(elements.size()) / n;
-  std::vector<Value*> words;
-  for (int u = 0; u < n; ++u) {
-    if (per_unit == 1) {
-      words.push_back(b_.CreateZExt(to_bits(elements[std::size_t(u)]), unit_type(total)));
-      continue;
-    }
-    Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(bits_type(), unsigned(per_unit)));
-    for (int k = 0; k < per_unit; ++k)
-      vector = b_.CreateInsertElement(vector, to_bits(elements[std::size_t(u * per_unit + k)]), std::uint64_t(k));
-    words.push_back(b_.CreateBitCast(vector, unit_type(total)));
-  }
-  return words;
-}
-
-std::vector<Value*> Access::unpack(llvm::ArrayRef<Value*> words, int width) {
-  const int per_unit = width / int(words.size());
-  std::vector<Value*> elements;
-  for (Value* word : words) {
-    if (per_unit == 1) {
-      elements.push_back(from_bits(b_.CreateTrunc(word, bits_type())));
-      continue;
-    }
-    Value* vector = b_.CreateBitCast(word, llvm::FixedVectorType::get(bits_type(), unsigned(per_unit)));
-    for (int k = 0; k < per_unit; ++k) elements.push_back(from_bits(b_.CreateExtractElement(vector, std::uint64_t(k))));
-  }
-  return elements;
-}
-
 // --- loads -----------------------------------------------------------------------------------------------------------
 
 std::vector<Value*> Access::defaults(const Group& group, const TileValue* other) {
@@ -259,14 +207,14 @@ std::vector<Value*> Access::defaults(const Group& group, const TileValue* other)
 
 /// One access, `active` or not as a whole.
 std::vector<Value*> Access::load_group(const Group& group, llvm::ArrayRef<Value*> other, Value* active) {
-  const int total = group.width * size_, n = units(total);
+  const int total = group.width * size_, n = words_.units(total);
   PtxAsm text;
   std::vector<std::string> names;
-  for (int u = 0; u < n; ++u) names.push_back(text.out(unit_type(total)));
+  for (int u = 0; u < n; ++u) names.push_back(text.out(words_.unit_type(total)));
   if (active != nullptr) {
-    const std::vector<Value*> words = pack(other);
+    const std::vector<Value*> words = words_.pack(other);
     for (int u = 0; u < n; ++u)
-      text.line("mov.b" + std::to_string(unit_type(total)->getBitWidth()) + " " + names[std::size_t(u)] + ", " +
+      text.line("mov.b" + std::to_string(words_.unit_type(total)->getBitWidth()) + " " + names[std::size_t(u)] + ", " +
                 text.in(words[std::size_t(u)]) + ";");
   }
   const std::string at = place(text.in(address_of(group.first)), group.first);
@@ -275,7 +223,7 @@ std::vector<Value*> Access::load_group(const Group& group, llvm::ArrayRef<Value*
   text.emit(b_);
   std::vector<Value*> words;
   for (int u = 0; u < n; ++u) words.push_back(text.result(b_, unsigned(u)));
-  return unpack(words, group.width);
+  return words_.unpack(words, group.width);
 }
 
 // Vector and elements go to registers of their own and meet in a select: an element loaded over the vector's register
@@ -316,7 +264,7 @@ void Access::store(const TileValue& value) {
   const auto write = [&](const Group& group, Value* active) {
     std::vector<Value*> elements;
     for (int k = 0; k < group.width; ++k) elements.push_back(value.regs[std::size_t(group.first + k)].v);
-    const std::vector<Value*> words = pack(elements);
+    const std::vector<Value*> words = words_.pack(elements);
     PtxAsm text;
     const std::string at = place(text.in(address_of(group.first)), group.first);
     std::vector<std::string> names;

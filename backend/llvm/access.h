@@ -17,6 +17,7 @@
 
 #include "backend/llvm/emitter.h"
 #include "backend/llvm/ptx_asm.h"
+#include "backend/llvm/words.h"
 
 namespace kiln::cg {
 
@@ -29,6 +30,7 @@ class Access {
         pointer_(e.get(pointer)),
         dtype_(e.type(pointer).dtype),
         size_(bytes(dtype_)),
+        words_(e.b, e.c.type(dtype_), size_),
         hint_(ir::CacheHint(inst.i64(ir::AttrKey::cache))),
         lanes_(std::size_t(g.regs())) {}
 
@@ -71,17 +73,6 @@ class Access {
   Value* all_active(const Group& group);
   Value* only_here(const Lane& lane, Value* all);
 
-  // Elements ↔ the 16-, 32- or 64-bit registers that an access moves.
-  Value* to_bits(Value* element);
-  Value* from_bits(Value* bits);
-  llvm::IntegerType* bits_type() { return b_.getIntNTy(unsigned(8 * size_)); }
-  llvm::IntegerType* unit_type(int total) {
-    return b_.getIntNTy(unsigned(8 * std::max(2, total <= 4 ? total : std::max(4, size_))));
-  }
-  int units(int total) { return std::max(1, total / int(unit_type(total)->getBitWidth() / 8)); }
-  std::vector<Value*> pack(llvm::ArrayRef<Value*> elements);
-  std::vector<Value*> unpack(llvm::ArrayRef<Value*> words, int width);
-
   std::vector<Value*> defaults(const Group& group, const TileValue* other);
   std::vector<Value*> load_group(const Group& group, llvm::ArrayRef<Value*> other, Value* active);
   std::vector<Value*> load_mixed(const Group& group, llvm::ArrayRef<Value*> other);
@@ -94,6 +85,7 @@ class Access {
   const TileValue& pointer_;
   DType dtype_;
   int size_;
+  Words words_;
   ir::CacheHint hint_;
   Lanes lanes_;
   struct Address {

@@ -79,6 +79,12 @@ llvm::Value* GeometryCache::owner_where_zero(std::int64_t thread_bits) {
   return entry_.CreateICmpEQ(bits, entry_.getInt32(0));
 }
 
+llvm::Value* GeometryCache::parity(std::int64_t thread_bits) {
+  llvm::Value* bits = entry_.CreateAnd(tid_, entry_.getInt32(std::uint32_t(thread_bits)));
+  if (std::has_single_bit(std::uint64_t(thread_bits))) return entry_.CreateICmpNE(bits, entry_.getInt32(0));
+  return entry_.CreateTrunc(entry_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits), entry_.getInt1Ty());
+}
+
 Geometry GeometryCache::tile(const ir::LinearLayout& layout, const ir::Shape& shape) {
   KILN_CHECK(layout.rank() == int(shape.size()), "layout " + layout.str() + " has another rank than its tile");
   KILN_CHECK(layout.in_bits(Hw::Lane) <= kLaneBits && layout.in_bits(Hw::Warp) <= warp_bits_ &&
@@ -156,6 +162,19 @@ TileValue::Reg GeometryCache::coordinate(llvm::IRBuilder<>& b, const Geometry& g
   const std::int64_t part = g.parts[std::size_t(reg)][std::size_t(axis)];
   if (!a.swizzled) return {a.thread, part};
   return {b.CreateXor(a.thread, b.getInt32(std::uint32_t(part))), 0};
+}
+
+llvm::Value* GeometryCache::inside(llvm::IRBuilder<>& b, const Geometry& g, int reg) {
+  llvm::Value* all = nullptr;
+  for (int a = 0; a < int(g.axes.size()); ++a) {
+    const Geometry::Axis& axis = g.axes[std::size_t(a)];
+    const std::int64_t part = g.parts[std::size_t(reg)][std::size_t(a)];
+    if ((part | axis.thread_known.range.hi) < axis.extent) continue;
+    const TileValue::Reg at = coordinate(b, g, reg, a);
+    llvm::Value* one = b.CreateICmpSLT(at.v, b.getInt32(std::uint32_t(axis.extent - at.c)));
+    all = all == nullptr ? one : b.CreateAnd(all, one);
+  }
+  return all;
 }
 
 }  // namespace kiln::cg

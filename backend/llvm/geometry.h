@@ -40,7 +40,18 @@ class GeometryCache {
   const Geometry& of(const ir::Type&);
   /// Coordinate of one register as a sum; swizzled axes compute their exclusive or at `b`.
   static TileValue::Reg coordinate(llvm::IRBuilder<>& b, const Geometry& g, int reg, int axis);
+  /// i1: the register's element is inside the tile; null if it always is.
+  static llvm::Value* inside(llvm::IRBuilder<>& b, const Geometry& g, int reg);
   llvm::IRBuilder<>& entry() { return entry_; }
+
+  // Functions of the thread: bit k of its number (lane, warp and block bits) selects entry k.
+  /// XOR of the selected entries.
+  Geometry::Axis linear(const std::vector<std::int64_t>& bases) { return axis(bases); }
+  /// i1: an odd number of the bits in `thread_bits` is set.
+  llvm::Value* parity(std::int64_t thread_bits);
+  /// i1: all of them are 0; null if there are none.
+  llvm::Value* owner_where_zero(std::int64_t thread_bits);
+  int thread_bits() const { return thread_bits_; }
 
  private:
   Geometry scalar();
@@ -48,7 +59,6 @@ class GeometryCache {
   std::int64_t replicated_threads(const ir::LinearLayout&) const;
   Geometry tile(const ir::LinearLayout&, const ir::Shape&);
   Geometry::Axis axis(const std::vector<std::int64_t>& bases);
-  llvm::Value* owner_where_zero(std::int64_t thread_bits);
 
   llvm::IRBuilder<>& entry_;
   const ir::Function& f_;

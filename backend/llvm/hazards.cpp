@@ -106,9 +106,7 @@ void Hazards::before(llvm::IRBuilder<>& b, MemoryAccess access) {
   record(std::move(access));
 }
 
-void Hazards::shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store) {
-  before(b, of_range(range, store));
-}
+void Hazards::shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store) { before(b, of_range(range, store)); }
 
 void Hazards::shared_read_in_warp(llvm::IRBuilder<>& b, ir::SharedRange range) {
   PtxAsm text;

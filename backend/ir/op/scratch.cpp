@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "backend/ir/exchange_plan.h"
+#include "backend/ir/op/evaluator.h"
+
 namespace kiln::ir {
 
 std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
   switch (inst.op) {
     case Op::Alloc: return scratch_alloc(f, inst);
+    case Op::Convert: return scratch_convert(f, inst);
     case Op::Load: return scratch_load(f, inst);
     case Op::Reduce: return scratch_reduce(f, inst);
     case Op::Scan: return scratch_scan(f, inst);
@@ -46,6 +50,11 @@ bool has_control_flow(const Function& f) {
 
 std::int64_t scratch_alloc(const Function& f, const Inst& inst) {
   return inst.i64(AttrKey::count) * bytes(f.type(inst.results[0]).dtype);
+}
+
+std::int64_t scratch_convert(const Function& f, const Inst& inst) {
+  const Type &from = f.type(inst.operands[0]), &to = f.type(inst.results[0]);
+  return exchange_bytes(f.layout(from.layout), f.layout(to.layout), int(element_bytes(from)));
 }
 
 // A scalar is loaded by one thread, which hands it round, wherever it may decide a branch.

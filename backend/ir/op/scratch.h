@@ -14,6 +14,7 @@ namespace kiln::ir {
 std::int64_t scratch_bytes(const Function& f, const Inst& inst);
 
 std::int64_t scratch_alloc(const Function& f, const Inst& inst);
+std::int64_t scratch_convert(const Function& f, const Inst& inst);
 std::int64_t scratch_load(const Function& f, const Inst& inst);
 std::int64_t scratch_reduce(const Function& f, const Inst& inst);
 std::int64_t scratch_scan(const Function& f, const Inst& inst);

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "backend/llvm/emitter.h"
+#include "backend/llvm/exchange.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -63,8 +63,13 @@ void emit_Broadcast(Emitter& e, const ir::Inst& inst) {
   });
 }
 
+// Where every thread has its elements, index and pointer tiles keep their parts.
 void emit_Convert(Emitter& e, const ir::Inst& inst) {
-  pick(e, inst, [](Coordinate at) { return at; });
+  const ir::Value x = inst.operands[0], result = inst.results[0];
+  const ir::Type &from = e.type(x), &to = e.type(result);
+  if (ir::same_thread_registers(e.f.layout(from.layout), e.f.layout(to.layout)))
+    return pick(e, inst, [](Coordinate at) { return at; });
+  e.set_plain(result, relayout(e, e.as_plain(x), from, to, e.scratch(inst)));
 }
 
 }  // namespace kiln::cg
