@@ -4,16 +4,22 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/source_loc.h"
+
 namespace kiln {
 
-/// What the user may fix; 0 = the compiler chooses. Part of every cache key.
+/// What the user may fix; 0 = the compiler chooses. All but `at` is part of every cache key.
 struct CompileOptions {
   int num_warps = 0;
   int cluster = 0;
   int max_registers = 0;
   bool line_info = true;
   bool strict = false;             ///< no fma formation, no rewrites that change rounding
-  bool operator==(const CompileOptions&) const = default;
+  SourceLoc at = {};               ///< the user's call of with(), for errors
+  bool operator==(const CompileOptions& o) const {
+    return num_warps == o.num_warps && cluster == o.cluster && max_registers == o.max_registers &&
+           line_info == o.line_info && strict == o.strict;
+  }
 };
 
 struct StageTime {

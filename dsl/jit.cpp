@@ -5,23 +5,21 @@
 //   miss   trace (twice, compared) → disk cache by IR text, target, options and compiler version → compile → load →
 //   publish
 //
-// Threads that miss on one key compile once: the first leaves a flight, the others wait for it. A kernel may be
-// launched while another one is traced, or compiled on another thread, so nothing is locked while tracing or compiling.
+// Threads that miss on one key compile once (once_per_key.h). A kernel may be launched while another one is traced, or
+// compiled on another thread.
 #include "dsl/jit.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "backend/compile.h"
 #include "backend/ir/text.h"
 #include "dsl/interpreter.h"
 #include "dsl/lang/kernel.h"
+#include "dsl/lang/once_per_key.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/cache.h"
@@ -53,74 +51,8 @@ struct Specialisation {
   Key key() const { return {&device.impl(), options, words.data(), words.size()}; }
 };
 
-class JitMemo final : public Memo {
- public:
-  ~JitMemo() override {
-    for (Specialisation* s = newest_.load(); s;) delete std::exchange(s, s->older);
-  }
-
-  Specialisation* find(const Key& key) const {
-    for (Specialisation* s = newest_.load(std::memory_order_acquire); s; s = s->older)
-      if (s->key() == key) return s;
-    return nullptr;
-  }
-
-  /// The specialisation of `key`, made by this thread or by the one that came first.
-  template <class Make>
-  Specialisation& find_or_make(const Key& key, const KernelCore& core, SourceLoc at, Make&& make) {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      if (Specialisation* s = find(key)) return *s;
-      const Flight* f = flight_of(key);
-      if (!f) break;
-      if (f->thread == std::this_thread::get_id())
-        throw UserError(at, fmt::format("kernel '{}' launches itself while it is traced", core.name()));
-      landed_.wait(lock);
-    }
-    const Landing landing(*this, lock, key);
-    lock.unlock();
-    std::unique_ptr<Specialisation> fresh = make();
-    lock.lock();
-    fresh->older = newest_.load(std::memory_order_relaxed);
-    newest_.store(fresh.get(), std::memory_order_release);
-    return *fresh.release();
-  }
-
-  std::uint64_t size() const {
-    std::uint64_t n = 0;
-    for (Specialisation* s = newest_.load(std::memory_order_acquire); s; s = s->older) ++n;
-    return n;
-  }
-
- private:
-  struct Flight {
-    const Key* key;  // of the thread that compiles
-    std::thread::id thread;
-  };
-  const Flight* flight_of(const Key& key) const {
-    for (const Flight& f : flights_)
-      if (*f.key == key) return &f;
-    return nullptr;
-  }
-  /// Enters a flight; removes it and wakes the waiting threads, however making the specialisation ends.
-  struct Landing {
-    JitMemo& memo;
-    std::unique_lock<std::mutex>& lock;
-    const Key& key;
-    Landing(JitMemo& m, std::unique_lock<std::mutex>& l, const Key& k) : memo(m), lock(l), key(k) {
-      memo.flights_.push_back({&key, std::this_thread::get_id()});
-    }
-    ~Landing() {
-      if (!lock.owns_lock()) lock.lock();
-      std::erase_if(memo.flights_, [&](const Flight& f) { return f.key == &key; });
-      memo.landed_.notify_all();
-    }
-  };
-
-  std::atomic<Specialisation*> newest_{nullptr};
-  std::mutex mutex_;  // of flights_ and of publishing; never held while tracing or compiling
-  std::condition_variable landed_;
-  std::vector<Flight> flights_;
+struct JitMemo final : Memo {
+  OncePerKey<Specialisation> specialisations;
 };
 
 JitMemo& memo_of(const KernelCore& core) {
@@ -134,12 +66,13 @@ Target target_of(const Device& device) {
   return t;
 }
 
-/// Everything that decides the code: equal texts may share an image.
+/// Everything that decides the code and what is said about it: equal texts may share an image. Lines are part of it, so
+/// that an edit which only moves a kernel compiles it again: what a profiler or a fault names is never stale.
 std::string disk_key(const ir::Function& f, const Target& t, const CompileOptions& o) {
   return fmt::format(
       "{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} "
       "strict={}\n{}\n",
-      ir::print(f, {.locations = false}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
+      ir::print(f, {.locations = true}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
       o.cluster, o.max_registers, o.line_info, o.strict, compiler_version());
 }
 
@@ -147,13 +80,6 @@ std::string disk_key(const ir::Function& f, const Target& t, const CompileOption
 bool watching_the_compiler() {
   return !env::KILN_DUMP().empty() || !env::KILN_STOP_AFTER().empty() || !env::KILN_OVERRIDE().empty() ||
          env::KILN_TIME();
-}
-
-/// An image of the disk cache may come from a kernel with other parameter names at another place.
-void adopt(rt::KernelImage& image, const ir::Function& f) {
-  image.definition = f.loc;
-  for (std::size_t i = 0; i < image.signature.args.size() && i < f.params.size(); ++i)
-    image.signature.args[i].name = f.params[i].name;
 }
 
 double us_since(std::chrono::steady_clock::time_point begin) {
@@ -179,7 +105,6 @@ Compiled compile_or_find(const ir::Function& f, const Device& device, const Comp
   } else {
     c.image = compile(f, target, options, &c.stats);
   }
-  adopt(c.image, f);
   if (rt::log_enabled(rt::LogLevel::Debug))
     rt::say(rt::LogLevel::Debug, fmt::format("kernel '{}' for {}: {} in {:.0f} us", f.name, target.arch,
                                              c.cached ? "found in the disk cache" : "compiled", us_since(begin)));
@@ -200,11 +125,11 @@ void show_times(const ir::Function& f, const Device& device, const std::vector<S
 }
 
 std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const Device& device,
-                                                   const CompileOptions& options, double trace_us) {
+                                                   const CompileOptions& options, double trace_us, SourceLoc at) {
   const rt::DiskCache cache = cache_to_use();
   Compiled c = compile_or_find(f, device, options, cache);
   const auto begin = std::chrono::steady_clock::now();
-  std::shared_ptr<rt::LoadedKernel> kernel = device.load(c.image);
+  std::shared_ptr<rt::LoadedKernel> kernel = device.load(c.image, at);
   if (env::KILN_TIME()) {
     c.stats.times.insert(c.stats.times.begin(), {"trace", trace_us});
     c.stats.times.push_back({"load", us_since(begin)});
@@ -218,14 +143,14 @@ std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const 
   return kernel;
 }
 
-std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device& device, const rt::ArgPack& pack,
-                                           const CompileOptions& options, Body body) {
+std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device& device, SourceLoc at,
+                                           const rt::ArgPack& pack, const CompileOptions& options, Body body) {
   const auto begin = std::chrono::steady_clock::now();
   std::shared_ptr<const ir::Function> f = core.trace(pack, body);
   const double trace_us = us_since(begin);
   std::shared_ptr<rt::LoadedKernel> kernel = device.kind() == DeviceKind::Interpreter
                                                  ? interpreted_kernel(f)
-                                                 : compile_and_load(*f, device, options, trace_us);
+                                                 : compile_and_load(*f, device, options, trace_us, at);
   return std::make_unique<Specialisation>(device, options,
                                           std::vector(pack.key_words(), pack.key_words() + pack.key_size()),
                                           std::move(f), std::move(kernel));
@@ -234,7 +159,9 @@ std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device&
 Specialisation& specialisation(const KernelCore& core, JitMemo& memo, const Device& device, SourceLoc at,
                                const rt::ArgPack& pack, const CompileOptions& options, Body body) {
   const Key key{&device.impl(), options, pack.key_words(), pack.key_size()};
-  return memo.find_or_make(key, core, at, [&] { return specialise(core, device, pack, options, body); });
+  return memo.specialisations.find_or_make(
+      key, [&] { throw UserError(at, fmt::format("kernel '{}' launches itself while it is traced", core.name())); },
+      [&] { return specialise(core, device, at, pack, options, body); });
 }
 
 /// C++ variables that a kernel reads are in no key: a changed one shows only in another trace.
@@ -251,7 +178,8 @@ void check_unchanged(const KernelCore& core, const Specialisation& s, const rt::
 void KernelCore::launch(const OnStream& on, const Grid& grid, const rt::ArgPack& pack, const CompileOptions& options,
                         Body body) const {
   JitMemo& memo = memo_of(*this);
-  Specialisation* s = memo.find({&on.stream.impl().device(), options, pack.key_words(), pack.key_size()});
+  Specialisation* s =
+      memo.specialisations.find({&on.stream.impl().device(), options, pack.key_words(), pack.key_size()});
   if (!s) {
     if (grid.empty()) return;
     if (on.stream.capturing())
@@ -280,7 +208,7 @@ rt::KernelImage KernelCore::image(const OnDevice& on, const rt::ArgPack& pack, c
 
 std::uint64_t KernelCore::specialisations() const {
   Memo* m = memo_if_any();
-  return m ? static_cast<JitMemo*>(m)->size() : 0;
+  return m ? static_cast<JitMemo*>(m)->specialisations.size() : 0;
 }
 
 }  // namespace kiln::detail

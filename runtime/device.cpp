@@ -55,21 +55,21 @@ std::string device_text(const Device& d) {
 }
 
 /// The device that `text` (the value of KILN_DEVICE) asks for.
-Device named_device(const std::string& text) {
+Device named_device(const std::string& text, SourceLoc at) {
   if (text == "sim") return Device::simulator();
-  if (text.starts_with("sim:")) return Device::simulator(text.substr(4));
-  if (text == "cuda") return Device::cuda(0);
+  if (text.starts_with("sim:")) return Device::simulator(text.substr(4), 132, at);
+  if (text == "cuda") return Device::cuda(0, at);
   if (text.starts_with("cuda:")) {
     const std::string number = text.substr(5);
     if (!number.empty() && number.size() < 5 && number.find_first_not_of("0123456789") == std::string::npos)
-      return Device::cuda(std::atoi(number.c_str()));
+      return Device::cuda(std::atoi(number.c_str()), at);
   }
-  throw UserError(fmt::format("KILN_DEVICE: expected cuda:N, sim or sim:sm_80, got '{}'", text));
+  throw UserError(at, fmt::format("KILN_DEVICE: expected cuda:N, sim or sim:sm_80, got '{}'", text));
 }
 
 Device first_gpu_or_simulator() {
   try {
-    const Device d = Device::cuda(0);
+    const Device d = Device::cuda(0, {});
     rt::say_once(rt::LogLevel::Info, "best device", fmt::format("running on {}", device_text(d)));
     return d;
   } catch (const DeviceError& e) {
@@ -86,36 +86,40 @@ std::size_t checked_bytes(std::size_t n, std::size_t element_bytes) {
   return n * element_bytes;
 }
 
-void check_range(const char* what, std::size_t bytes, std::size_t at, std::size_t size) {
-  if (at > size || bytes > size - at)
-    throw UserError(fmt::format("{}: {} bytes at byte {} of a buffer of {} bytes", what, bytes, at, size));
+/// The byte where element `first` begins, if `bytes` from there on lie in a buffer of `size`.
+std::size_t offset_of(const char* what, std::size_t bytes, std::size_t first, std::size_t element_bytes,
+                      std::size_t size) {
+  const std::size_t offset = first * element_bytes;
+  if (first > size / element_bytes || bytes > size - offset)
+    throw UserError(fmt::format("{}: {} bytes at element {} of a buffer of {} bytes", what, bytes, first, size));
+  return offset;
 }
 
 }  // namespace
 
-Device Device::cuda(int ordinal) {
+Device Device::cuda(int ordinal, SourceLoc at) {
   static std::mutex mutex;
   static auto& opened = *new std::map<int, Device>;
   print_help_once();
   const std::lock_guard lock(mutex);
   const auto it = opened.find(ordinal);
   if (it != opened.end()) return it->second;
-  return opened.emplace(ordinal, Device(rt::make_cuda_device(ordinal))).first->second;
+  return opened.emplace(ordinal, Device(rt::located(at, [&] { return rt::make_cuda_device(ordinal); }))).first->second;
 }
 
-Device Device::simulator(const std::string& target, int sms) {
+Device Device::simulator(const std::string& target, int sms, SourceLoc at) {
   print_help_once();
-  return Device(rt::make_simulator(target, sms));
+  return Device(rt::located(at, [&] { return rt::make_simulator(target, sms); }));
 }
 
-Device Device::best() {
+Device Device::best(SourceLoc at) {
   static std::mutex mutex;
   static auto& answers = *new std::map<std::string, Device>;
   const std::string& asked = env::KILN_DEVICE();
   const std::lock_guard lock(mutex);
   const auto it = answers.find(asked);
   if (it != answers.end()) return it->second;
-  const Device d = asked.empty() ? first_gpu_or_simulator() : named_device(asked);
+  const Device d = asked.empty() ? first_gpu_or_simulator() : named_device(asked, at);
   if (!asked.empty())
     rt::say_once(rt::LogLevel::Info, "best device " + asked,
                  fmt::format("running on {} (KILN_DEVICE={})", device_text(d), asked));
@@ -124,11 +128,11 @@ Device Device::best() {
 
 int Device::cuda_count() { return rt::cuda_device_count(); }
 
-std::vector<Device> Device::all() {
+std::vector<Device> Device::all(SourceLoc at) {
   std::vector<Device> found{simulator()};
   std::set<std::string> names;
   for (int i = 0; i < cuda_count(); ++i)
-    if (const Device d = cuda(i); names.insert(d.name()).second) found.push_back(d);
+    if (const Device d = cuda(i, at); names.insert(d.name()).second) found.push_back(d);
   return found;
 }
 
@@ -143,69 +147,98 @@ std::size_t Device::total_memory() const { return impl_->total_memory(); }
 Counters Device::counters() const { return impl_->counters(); }
 std::vector<KernelCounters> Device::kernel_counters() const { return impl_->kernel_counters(); }
 void Device::reset_counters() const { impl_->reset_counters(); }
-void Device::synchronize() const { impl_->synchronize(); }
+void Device::synchronize(SourceLoc at) const {
+  rt::located(at, [&] { impl_->synchronize(); });
+}
 
-std::shared_ptr<rt::LoadedKernel> Device::load(const rt::KernelImage& image) const {
+std::shared_ptr<rt::LoadedKernel> Device::load(const rt::KernelImage& image, SourceLoc at) const {
   for (const rt::HiddenParam h : image.recipe().hidden)
     if (h != rt::HiddenParam::UserGrid)
-      throw DeviceError(fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide",
-                                    image.name, static_cast<int>(h), device_text(*this)));
-  return impl_->load(image);
+      throw DeviceError(at, fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide",
+                                        image.name, static_cast<int>(h), device_text(*this)));
+  return rt::located(at, [&] { return impl_->load(image); });
 }
 
-Stream::Stream(const Device& device) : impl_(device.impl().create_stream()) {}
-Stream Stream::foreign(const Device& device, void* cu_stream) {
-  return Stream(device.impl().foreign_stream(cu_stream));
+Stream::Stream(const Device& device, SourceLoc at)
+    : impl_(rt::located(at, [&] { return device.impl().create_stream(); })) {}
+Stream Stream::foreign(const Device& device, void* cu_stream, SourceLoc at) {
+  return Stream(rt::located(at, [&] { return device.impl().foreign_stream(cu_stream); }));
 }
 Device Stream::device() const { return Device(impl_->device_ptr()); }
-void Stream::synchronize() const { impl_->synchronize(); }
+void Stream::synchronize(SourceLoc at) const {
+  rt::located(at, [&] { impl_->synchronize(); });
+}
 void* Stream::native() const { return impl_->native(); }
 bool Stream::capturing() const { return impl_->capturing(); }
 
-Event::Event(const Device& device) : impl_(device.impl().create_event()) {}
-void Event::record(const Stream& stream) { impl_->record(stream.impl()); }
-void Event::synchronize() const { impl_->synchronize(); }
-double Event::elapsed_us(const Event& begin, const Event& end) { return end.impl().us_since(begin.impl()); }
+Event::Event(const Device& device, SourceLoc at)
+    : impl_(rt::located(at, [&] { return device.impl().create_event(); })) {}
+void Event::record(const Stream& stream, SourceLoc at) {
+  rt::located(at, [&] { impl_->record(stream.impl()); });
+}
+void Event::synchronize(SourceLoc at) const {
+  rt::located(at, [&] { impl_->synchronize(); });
+}
+double Event::elapsed_us(const Event& begin, const Event& end, SourceLoc at) {
+  return rt::located(at, [&] { return end.impl().us_since(begin.impl()); });
+}
 
-void Graph::begin(const Stream& stream) { stream.impl().begin_capture(); }
-Graph Graph::end(const Stream& stream) { return Graph(stream.impl().end_capture()); }
+void Graph::begin(const Stream& stream, SourceLoc at) {
+  rt::located(at, [&] { stream.impl().begin_capture(); });
+}
+Graph Graph::end(const Stream& stream, SourceLoc at) {
+  return Graph(rt::located(at, [&] { return stream.impl().end_capture(); }));
+}
 void Graph::abandon(const Stream& stream) noexcept { stream.impl().abandon_capture(); }
-void Graph::replay(const Stream& stream) const { impl_->replay(stream.impl()); }
+void Graph::replay(const Stream& stream, SourceLoc at) const {
+  rt::located(at, [&] { impl_->replay(stream.impl()); });
+}
 std::size_t Graph::kernels() const { return impl_->kernels(); }
 
 namespace detail {
 
-RawBuffer::RawBuffer(const Device& device, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(device, nullptr, checked_bytes(n, element_bytes))) {}
+RawBuffer::RawBuffer(const Device& device, std::size_t n, std::size_t element_bytes, SourceLoc at)
+    : alloc_(rt::located(
+          at, [&] { return std::make_shared<rt::Allocation>(device, nullptr, checked_bytes(n, element_bytes)); })) {}
 
-RawBuffer::RawBuffer(const Stream& stream, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(stream.device(), stream.impl().shared_from_this(),
-                                              checked_bytes(n, element_bytes))) {}
+RawBuffer::RawBuffer(const Stream& stream, std::size_t n, std::size_t element_bytes, SourceLoc at)
+    : alloc_(rt::located(at, [&] {
+        return std::make_shared<rt::Allocation>(stream.device(), stream.impl().shared_from_this(),
+                                                checked_bytes(n, element_bytes));
+      })) {}
 
-RawBuffer::RawBuffer(const Device& device, DevicePtr ptr, std::size_t n, std::size_t element_bytes)
-    : alloc_(std::make_shared<rt::Allocation>(device, ptr, checked_bytes(n, element_bytes))) {}
+RawBuffer::RawBuffer(const Device& device, DevicePtr ptr, std::size_t n, std::size_t element_bytes, SourceLoc at)
+    : alloc_(rt::located(
+          at, [&] { return std::make_shared<rt::Allocation>(device, ptr, checked_bytes(n, element_bytes)); })) {}
 
 DevicePtr RawBuffer::ptr() const { return alloc_ ? alloc_->ptr : 0; }
 const Device* RawBuffer::owner() const { return alloc_ ? &alloc_->device : nullptr; }
 std::size_t RawBuffer::bytes() const { return alloc_ ? alloc_->bytes : 0; }
 
-Device RawBuffer::device() const {
-  if (!alloc_) throw UserError("a default-constructed buffer has no device");
+Device RawBuffer::device(SourceLoc at) const {
+  if (!alloc_) throw UserError(at, "a default-constructed buffer has no device");
   return alloc_->device;
 }
 
-void RawBuffer::upload(const void* src, std::size_t bytes, std::size_t at) {
-  check_range("upload", bytes, at, this->bytes());
-  if (bytes > 0) alloc_->device.impl().upload(alloc_->ptr + at, src, bytes);
+void RawBuffer::upload(const void* src, std::size_t bytes, std::size_t first, std::size_t element_bytes, SourceLoc at) {
+  rt::located(at, [&] {
+    const std::size_t offset = offset_of("upload", bytes, first, element_bytes, this->bytes());
+    if (bytes > 0) alloc_->device.impl().upload(alloc_->ptr + offset, src, bytes);
+  });
 }
 
-void RawBuffer::download(void* dst, std::size_t bytes, std::size_t at) const {
-  check_range("download", bytes, at, this->bytes());
-  if (bytes > 0) alloc_->device.impl().download(dst, alloc_->ptr + at, bytes);
+void RawBuffer::download(void* dst, std::size_t bytes, std::size_t first, std::size_t element_bytes,
+                         SourceLoc at) const {
+  rt::located(at, [&] {
+    const std::size_t offset = offset_of("download", bytes, first, element_bytes, this->bytes());
+    if (bytes > 0) alloc_->device.impl().download(dst, alloc_->ptr + offset, bytes);
+  });
 }
 
-void RawBuffer::fill_bytes(std::uint8_t value) {
-  if (bytes() > 0) alloc_->device.impl().fill(alloc_->ptr, value, bytes());
+void RawBuffer::fill_bytes(std::uint8_t value, SourceLoc at) {
+  rt::located(at, [&] {
+    if (bytes() > 0) alloc_->device.impl().fill(alloc_->ptr, value, bytes());
+  });
 }
 
 }  // namespace detail

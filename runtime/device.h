@@ -1,7 +1,7 @@
 // Device, Stream, Event, Buffer, Graph: one interface over a CUDA GPU and the PTX simulator.
 //
 // All are cheap handles (a shared pointer); copying one copies the handle. A Device's implementation lives as long as
-// anything that was made from it.
+// anything that was made from it. Errors name the caller's line: the parameter `at`, which is never given.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -62,16 +62,16 @@ struct KernelCounters {
 class Device {
  public:
   /// The GPU with this ordinal, opened once per process. Throws DeviceError that says what is missing (driver library, device, its number).
-  static Device cuda(int ordinal = 0);
+  static Device cuda(int ordinal = 0, SourceLoc at = RawLoc::current());
   /// A new simulator of `target` ("sm_80" … "sm_120a"); `sms` multiprocessors are modelled.
-  static Device simulator(const std::string& target = "sm_90a", int sms = 132);
+  static Device simulator(const std::string& target = "sm_90a", int sms = 132, SourceLoc at = RawLoc::current());
   /// The device KILN_DEVICE names, else the first GPU, else the simulator; says once in the log which and why. The same
   /// device for every caller. Throws UserError when KILN_DEVICE cannot be read, DeviceError when it names no device.
-  static Device best();
+  static Device best(SourceLoc at = RawLoc::current());
   /// Number of GPUs the driver offers; 0 without driver or device.
   static int cuda_count();
   /// Every device tests should cover: the simulator, and each GPU kind found.
-  static std::vector<Device> all();
+  static std::vector<Device> all(SourceLoc at = RawLoc::current());
 
   DeviceKind kind() const;
   bool is_simulator() const { return kind() == DeviceKind::Simulator; }
@@ -86,10 +86,11 @@ class Device {
   void reset_counters() const;
   /// The same for each kernel name launched since, in order of first launch. Counted by the simulator; empty elsewhere.
   std::vector<KernelCounters> kernel_counters() const;
-  void synchronize() const;          ///< waits for all work; throws the DeviceError of a failed launch
+  /// Waits for all work; throws the DeviceError of a failed launch.
+  void synchronize(SourceLoc at = RawLoc::current()) const;
 
   /// Loads `image`; throws DeviceError with the assembler's log when the driver refuses it.
-  std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image) const;
+  std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image, SourceLoc at = RawLoc::current()) const;
 
   rt::DeviceImpl& impl() const { return *impl_; }
   bool operator==(const Device&) const = default;
@@ -102,11 +103,11 @@ class Device {
 /// Work in order. Errors of asynchronous work surface at synchronize(), with the kernel's name and grid.
 class Stream {
  public:
-  explicit Stream(const Device& device);
+  explicit Stream(const Device& device, SourceLoc at = RawLoc::current());
   /// Borrows a CUstream (nullptr: the default stream) of `device`; it is never destroyed here.
-  static Stream foreign(const Device& device, void* cu_stream);
+  static Stream foreign(const Device& device, void* cu_stream, SourceLoc at = RawLoc::current());
   Device device() const;
-  void synchronize() const;
+  void synchronize(SourceLoc at = RawLoc::current()) const;
   void* native() const;              ///< CUstream; nullptr on the simulator
   bool capturing() const;
   rt::StreamImpl& impl() const { return *impl_; }
@@ -119,11 +120,11 @@ class Stream {
 /// A point in a stream.
 class Event {
  public:
-  explicit Event(const Device& device);
-  void record(const Stream& stream);
-  void synchronize() const;
+  explicit Event(const Device& device, SourceLoc at = RawLoc::current());
+  void record(const Stream& stream, SourceLoc at = RawLoc::current());
+  void synchronize(SourceLoc at = RawLoc::current()) const;
   /// Microseconds between two recorded events. Throws DeviceError on the simulator, which has no clock.
-  static double elapsed_us(const Event& begin, const Event& end);
+  static double elapsed_us(const Event& begin, const Event& end, SourceLoc at = RawLoc::current());
   rt::EventImpl& impl() const { return *impl_; }
 
  private:
@@ -134,23 +135,24 @@ class Event {
 class Graph {
  public:
   /// Runs `work`, which launches on `stream`, and records instead of executing.
-  template <class F> static Graph capture(const Stream& stream, F&& work) {
-    begin(stream);
+  template <class F>
+  static Graph capture(const Stream& stream, F&& work, SourceLoc at = RawLoc::current()) {
+    begin(stream, at);
     try {
       std::forward<F>(work)();
     } catch (...) {
       abandon(stream);
       throw;
     }
-    return end(stream);
+    return end(stream, at);
   }
   /// Launches every kernel inside on `stream`, which may differ from the captured one but not in device.
-  void replay(const Stream& stream) const;
+  void replay(const Stream& stream, SourceLoc at = RawLoc::current()) const;
   std::size_t kernels() const;       ///< kernel nodes inside
 
  private:
-  static void begin(const Stream&);
-  static Graph end(const Stream&);
+  static void begin(const Stream&, SourceLoc at);
+  static Graph end(const Stream&, SourceLoc at);
   static void abandon(const Stream&) noexcept;
   explicit Graph(std::shared_ptr<rt::GraphImpl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<rt::GraphImpl> impl_;
@@ -162,18 +164,19 @@ class RawBuffer {
  public:
   RawBuffer() = default;
   // `n` elements of `element_bytes`; a product beyond 64 bits is an error, not a small buffer.
-  RawBuffer(const Device&, std::size_t n, std::size_t element_bytes);             // from the device, at once
-  RawBuffer(const Stream&, std::size_t n, std::size_t element_bytes);             // stream-ordered, from the pool
-  RawBuffer(const Device&, DevicePtr, std::size_t n, std::size_t element_bytes);  // borrowed
+  RawBuffer(const Device&, std::size_t n, std::size_t element_bytes, SourceLoc at);  // from the device, at once
+  RawBuffer(const Stream&, std::size_t n, std::size_t element_bytes, SourceLoc at);  // stream-ordered, from the pool
+  RawBuffer(const Device&, DevicePtr, std::size_t n, std::size_t element_bytes, SourceLoc at);  // borrowed
   DevicePtr ptr() const;
   std::size_t bytes() const;
   bool valid() const { return alloc_ != nullptr; }
-  Device device() const;
+  Device device(SourceLoc at) const;
   /// The device without a new handle, for launches: lives as long as the buffer; null for a default-constructed one.
   const Device* owner() const;
-  void upload(const void* src, std::size_t bytes, std::size_t at);
-  void download(void* dst, std::size_t bytes, std::size_t at) const;
-  void fill_bytes(std::uint8_t value);
+  // `bytes` at element `first` of `element_bytes`.
+  void upload(const void* src, std::size_t bytes, std::size_t first, std::size_t element_bytes, SourceLoc at);
+  void download(void* dst, std::size_t bytes, std::size_t first, std::size_t element_bytes, SourceLoc at) const;
+  void fill_bytes(std::uint8_t value, SourceLoc at);
 
  private:
   std::shared_ptr<rt::Allocation> alloc_;
@@ -186,14 +189,16 @@ class Buffer {
  public:
   Buffer() = default;
   /// Throws DeviceError with the size asked for and the memory left when the device has too little.
-  Buffer(const Device& device, std::size_t n) : raw_(device, n, sizeof(T)), n_(n) {}
+  Buffer(const Device& device, std::size_t n, SourceLoc at = RawLoc::current())
+      : raw_(device, n, sizeof(T), at), n_(n) {}
   /// Stream-ordered: usable on `stream` at once, elsewhere after synchronisation.
-  Buffer(const Stream& stream, std::size_t n) : raw_(stream, n, sizeof(T)), n_(n) {}
+  Buffer(const Stream& stream, std::size_t n, SourceLoc at = RawLoc::current())
+      : raw_(stream, n, sizeof(T), at), n_(n) {}
   /// Memory of somebody else, `n` elements at `ptr` on `device`; not freed here. A launch trusts it: the
   /// address is not looked up.
-  static Buffer foreign(const Device& device, DevicePtr ptr, std::size_t n) {
+  static Buffer foreign(const Device& device, DevicePtr ptr, std::size_t n, SourceLoc at = RawLoc::current()) {
     Buffer b;
-    b.raw_ = detail::RawBuffer(device, ptr, n, sizeof(T));
+    b.raw_ = detail::RawBuffer(device, ptr, n, sizeof(T), at);
     b.n_ = n;
     return b;
   }
@@ -201,20 +206,25 @@ class Buffer {
   std::size_t size() const { return n_; }
   std::size_t bytes() const { return n_ * sizeof(T); }
   DevicePtr ptr() const { return raw_.ptr(); }
-  Device device() const { return raw_.device(); }
+  Device device(SourceLoc at = RawLoc::current()) const { return raw_.device(at); }
 
-  /// Copies host elements to the front of the buffer (or to element `at`); waits for the device's earlier work and until
-  /// they are there. As download() and fill_bytes(), it is refused while a stream of the device is being captured.
-  void upload(std::span<const std::remove_const_t<T>> src, std::size_t at = 0) { raw_.upload(src.data(), src.size_bytes(), at * sizeof(T)); }
-  /// Copies elements from `at` on to the host; waits for the device's earlier work.
-  void download(std::span<T> dst, std::size_t at = 0) const { raw_.download(dst.data(), dst.size_bytes(), at * sizeof(T)); }
-  std::vector<T> to_vector() const {
+  /// Copies host elements to the front of the buffer (or to element `first`); waits for the device's earlier work and
+  /// until they are there. As download() and fill_bytes(), it is refused while a stream of the device is being
+  /// captured.
+  void upload(std::span<const std::remove_const_t<T>> src, std::size_t first = 0, SourceLoc at = RawLoc::current()) {
+    raw_.upload(src.data(), src.size_bytes(), first, sizeof(T), at);
+  }
+  /// Copies elements from `first` on to the host; waits for the device's earlier work.
+  void download(std::span<T> dst, std::size_t first = 0, SourceLoc at = RawLoc::current()) const {
+    raw_.download(dst.data(), dst.size_bytes(), first, sizeof(T), at);
+  }
+  std::vector<T> to_vector(SourceLoc at = RawLoc::current()) const {
     std::vector<T> v(n_);
-    download(v);
+    raw_.download(v.data(), bytes(), 0, sizeof(T), at);
     return v;
   }
   /// Sets every byte, after the device's earlier work; waits until it is done.
-  void fill_bytes(std::uint8_t value) { raw_.fill_bytes(value); }
+  void fill_bytes(std::uint8_t value, SourceLoc at = RawLoc::current()) { raw_.fill_bytes(value, at); }
   const detail::RawBuffer& raw() const { return raw_; }
 
  private:

@@ -12,6 +12,20 @@
 
 namespace kiln::rt {
 
+/// `f()` on behalf of the user's call at `at`: errors that know no place get this one.
+template <class F>
+auto located(SourceLoc at, F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const UserError& e) {
+    if (e.loc().known()) throw;
+    throw UserError(at, e.what());
+  } catch (const DeviceError& e) {
+    if (e.loc().known()) throw;
+    throw DeviceError(at, e.what(), e.code());
+  }
+}
+
 /// Block grid of one launch, after GridRule was applied.
 struct LaunchDims {
   std::array<std::uint32_t, 3> grid{1, 1, 1};

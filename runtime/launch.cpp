@@ -76,10 +76,13 @@ class Checker {
                           "the same in Buffer::foreign)",
                           got.value, device_text(device_)));
     if (info->ordinal != device_.ordinal()) fail_foreign(i, fmt::format("{} (cuda:{})", info->owner, info->ordinal));
-    if (info->base == 0 || got.bytes == 0) return;
-    const std::uint64_t left = info->bytes - (got.value - info->base);
+    if (info->base == 0) return;
+    const std::uint64_t front = got.value - info->base, left = info->bytes - front;
     if (got.bytes > left)
       fail(i, fmt::format("{} bytes at address {:#x}, its allocation ends after {}", got.bytes, got.value, left));
+    if (got.before > front)
+      fail(i, fmt::format("{} bytes before address {:#x}, its allocation begins {} before it", got.before, got.value,
+                          front));
   }
 
   [[noreturn]] void fail(std::size_t i, const std::string& why) const {
@@ -177,23 +180,24 @@ std::size_t with_hidden(const LoadedKernel& kernel, const LaunchRecipe& recipe, 
 }  // namespace
 
 void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, const DeviceImpl* owner,
-                     std::uint64_t extent) {
+                     std::uint64_t extent, std::uint64_t before) {
   const std::size_t at = (used_ + size - 1) & ~(size - 1);
   if (args_used_ == kMaxArgs || at + size > kMaxBytes)
     throw UserError(
-        fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
-                    args_used_ + 1, size, kMaxArgs, kMaxBytes));
+        at_, fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
+                         args_used_ + 1, size, kMaxArgs, kMaxBytes));
   if (at != used_) std::memset(params_.data() + used_, 0, at - used_);
   std::memcpy(params_.data() + at, &value, size);  // little-endian: the low bytes are the value
   used_ = at + size;
-  packed_[args_used_++] = {word, owner, value, extent};
+  packed_[args_used_++] = {word, owner, value, extent, before};
   key(word);
 }
 
-void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t extent, const Device* owner) {
+void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t extent, const Device* owner,
+                      std::size_t before) {
   const std::uint32_t align = address % kFactDivisor == 0 ? kFactDivisor : static_cast<std::uint32_t>(bytes(dtype));
   append(key_word(ArgKind::Pointer, dtype, access, align, false), address, sizeof address,
-         owner ? &owner->impl() : nullptr, extent);
+         owner ? &owner->impl() : nullptr, extent, before);
 }
 
 void ArgPack::scalar(DType dtype, const void* value) {
@@ -201,18 +205,18 @@ void ArgPack::scalar(DType dtype, const void* value) {
   const auto size = static_cast<std::size_t>(bytes(dtype));
   std::uint64_t bits = 0;
   std::memcpy(&bits, value, size);
-  append(key_word(ArgKind::Scalar, dtype, Access::Read, 1, false), bits, size, nullptr, 0);
+  append(key_word(ArgKind::Scalar, dtype, Access::Read, 1, false), bits, size);
 }
 
 void ArgPack::index(std::int64_t value) {
   append(
       key_word(ArgKind::Scalar, DType::index, Access::Read, value % kFactDivisor == 0 ? kFactDivisor : 1, value == 1),
-      static_cast<std::uint64_t>(value), sizeof value, nullptr, 0);
+      static_cast<std::uint64_t>(value), sizeof value);
 }
 
 void ArgPack::key(std::uint64_t word) {
   if (key_used_ == kMaxKeyWords)
-    throw UserError(fmt::format("too many arguments and constants: a launch takes {}", kMaxKeyWords));
+    throw UserError(at_, fmt::format("too many arguments and constants: a launch takes {}", kMaxKeyWords));
   key_[key_used_++] = word;
 }
 
@@ -236,10 +240,11 @@ void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack
   Checker(image, target.device(), args, at).run();
   const LaunchRecipe& recipe = image.recipe();
   const LaunchDims dims = blocks_of(kernel, recipe, grid, at);
-  if (recipe.hidden.empty()) return kernel.launch(target, dims, args.params(), args.param_bytes());
+  if (recipe.hidden.empty())
+    return located(at, [&] { kernel.launch(target, dims, args.params(), args.param_bytes()); });
   std::array<std::byte, ArgPack::kMaxBytes> params;
   const std::size_t used = with_hidden(kernel, recipe, grid, args, params);
-  kernel.launch(target, dims, params.data(), used);
+  located(at, [&] { kernel.launch(target, dims, params.data(), used); });
 }
 
 }  // namespace kiln::rt

@@ -34,11 +34,16 @@ class ArgPack {
   static constexpr std::size_t kMaxArgs = 128;
   static constexpr std::size_t kMaxKeyWords = 256;
 
+  /// `at`: the user's call, for errors.
+  explicit ArgPack(SourceLoc at = {}) : at_(at) {}
+
   // Each throws UserError when there is no room for one more.
 
   /// Fact: address ÷16, else only ÷ the element's size (launch() refuses less). `bytes`: what lies there, 0 if unknown;
-  /// `owner`: device that allocated it, null if unknown, in which case launch() asks the stream's device.
-  void pointer(DType dtype, Access access, DevicePtr address, std::size_t bytes, const Device* owner);
+  /// `owner`: device that allocated it, null if unknown, in which case launch() asks the stream's device. `before`:
+  /// bytes in front of `address` that the kernel may touch, too.
+  void pointer(DType dtype, Access access, DevicePtr address, std::size_t bytes, const Device* owner,
+               std::size_t before = 0);
   /// `bytes(dtype)` bytes at `value`; i1 as one byte. No fact.
   void scalar(DType dtype, const void* value);
   /// Facts: =1, ÷16.
@@ -64,11 +69,15 @@ class ArgPack {
     const DeviceImpl* owner;  ///< of a pointer; null: unknown
     std::uint64_t value;      ///< address, index, or the scalar's bits
     std::uint64_t bytes;      ///< extent of a pointer; 0: unknown
+    std::uint64_t before;     ///< and in front of it
   };
   const Packed& packed(std::size_t i) const { return packed_[i]; }
 
  private:
-  void append(std::uint64_t key, std::uint64_t value, std::size_t size, const DeviceImpl* owner, std::uint64_t bytes);
+  void append(std::uint64_t key, std::uint64_t value, std::size_t size, const DeviceImpl* owner = nullptr,
+              std::uint64_t bytes = 0, std::uint64_t before = 0);
+
+  SourceLoc at_;
 
   alignas(16) std::array<std::byte, kMaxBytes> params_;
   std::array<std::uint64_t, kMaxKeyWords> key_;
@@ -81,8 +90,9 @@ class ArgPack {
 /// An empty grid returns at once: no address is looked at. Otherwise throws UserError at `at`, naming kernel, argument
 /// and both values: count, kind or dtype of the arguments differ from the signature; a pointer is null, misaligned,
 /// another device's, unknown to the device or shorter than stated; a fact of the image does not hold; an axis of the
-/// grid is negative or above 2^31 − 1 (x) or 65535 (y, z). Errors of the device are DeviceError.
-void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack& args, SourceLoc at = {});
+/// grid is negative or above 2^31 − 1 (x) or 65535 (y, z). Errors of the device are DeviceError at `at`.
+void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack& args,
+            SourceLoc at = RawLoc::current());
 
 }  // namespace rt
 }  // namespace kiln

@@ -82,28 +82,32 @@ int warps_for(const Streams& s, int vectors_per_thread) {
   return int(threads) / kThreadsPerWarp;
 }
 
-void check_warps(const Function& f, int warps) {
-  if (warps * kThreadsPerWarp > kMaxThreads)
-    throw UserError(f.loc, fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps,
-                                       warps * kThreadsPerWarp, kMaxThreads));
+/// Where the user asked for what is refused.
+SourceLoc place(const Function& f, const CompileOptions& wish) { return wish.at.known() ? wish.at : f.loc; }
+
+void check_warps(const Function& f, const CompileOptions& wish, int warps) {
+  if (const std::int64_t threads = std::int64_t(warps) * kThreadsPerWarp; threads > kMaxThreads)
+    throw UserError(place(f, wish), fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps,
+                                                threads, kMaxThreads));
   if (warps < 1 || !std::has_single_bit(unsigned(warps)))
-    throw UserError(f.loc, fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
+    throw UserError(place(f, wish), fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
 }
 
 /// A team of several blocks would need tiles and statistics spread over them.
-void check_cluster(const Function& f, int cluster) {
-  if (cluster != 0 && cluster != 1)
-    throw UserError(f.loc,
-                    fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1", f.name, cluster));
+void check_cluster(const Function& f, const CompileOptions& wish) {
+  if (wish.cluster != 0 && wish.cluster != 1)
+    throw UserError(place(f, wish), fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1",
+                                                f.name, wish.cluster));
 }
 
-void check_registers(const Function& f, const Exec& e) {
+void check_registers(const Function& f, const CompileOptions& wish, const Exec& e) {
   const int threads = e.warps * kThreadsPerWarp;
   if (e.max_registers != 0 && (e.max_registers < 16 || e.max_registers > 255))
-    throw UserError(f.loc, fmt::format("{}: max_registers is {}, must be 16 to 255", f.name, e.max_registers));
+    throw UserError(place(f, wish), fmt::format("{}: max_registers is {}, must be 16 to 255", f.name, e.max_registers));
   if (e.max_registers * threads > kRegistersPerSm)
-    throw UserError(f.loc, fmt::format("{}: {} registers on {} threads are {}, a multiprocessor has {}", f.name,
-                                       e.max_registers, threads, e.max_registers * threads, kRegistersPerSm));
+    throw UserError(place(f, wish),
+                    fmt::format("{}: {} registers on {} threads are {}, a multiprocessor has {}", f.name,
+                                e.max_registers, threads, e.max_registers * threads, kRegistersPerSm));
 }
 
 /// The largest tile must fit the threads' registers.
@@ -132,12 +136,12 @@ bool choose_exec(PassContext& context, Function& f) {
   const Rule& rule = rule_for(streams);
   Exec e;
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
-  check_warps(f, e.warps);
-  check_cluster(f, wish.cluster);
+  check_warps(f, wish, e.warps);
+  check_cluster(f, wish);
   e.max_registers = wish.max_registers;
   e.load_hint = rule.load;
   e.store_hint = rule.store;
-  check_registers(f, e);
+  check_registers(f, wish, e);
   check_tiles(f, e);
   f.exec = e;
   return true;

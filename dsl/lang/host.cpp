@@ -14,17 +14,28 @@ namespace {
 
 bool fits_index(const Number& n) { return n.own != DType::u64; }
 
-/// One past the largest element a view reaches: the largest number if that overflows, or if a negative stride leads
-/// before the first.
-std::uint64_t elements_reached(const std::int64_t* size, const std::int64_t* stride, int rank) {
-  if (std::find(size, size + rank, 0) != size + rank) return 0;
-  std::int64_t last = 0;
+constexpr std::uint64_t kTooMuch = std::numeric_limits<std::uint64_t>::max();
+
+/// a · b, or the largest number.
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t p = 0;
+  return __builtin_mul_overflow(a, b, &p) ? kTooMuch : p;
+}
+
+/// What a view touches around its first element: elements before it, and those from it on. kTooMuch where the number
+/// overflows.
+struct Reach {
+  std::uint64_t before = 0, after = 0;
+};
+Reach reach(const std::int64_t* size, const std::int64_t* stride, int rank) {
+  if (std::find(size, size + rank, 0) != size + rank) return {};
+  Reach r{0, 1};
   for (int d = 0; d < rank; ++d) {
-    std::int64_t span = 0;
-    if (__builtin_mul_overflow(size[d] - 1, stride[d], &span) || span < 0 || __builtin_add_overflow(last, span, &last))
-      return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t& side = stride[d] < 0 ? r.before : r.after;
+    const std::uint64_t step = stride[d] < 0 ? 0 - std::uint64_t(stride[d]) : std::uint64_t(stride[d]);
+    if (__builtin_add_overflow(side, product(std::uint64_t(size[d] - 1), step), &side)) side = kTooMuch;
   }
-  return std::uint64_t(last) + 1;
+  return r;
 }
 
 std::string list_of(const std::int64_t* v, int rank) { return fmt::format("[{}]", fmt::join(v, v + rank, ", ")); }
@@ -96,10 +107,14 @@ void bind_view(const HostPointer& p, DType d, bool read_only, const std::int64_t
     if (size[i] < 0)
       b.fail(view_type(d, read_only, rank), fmt::format("sizes {} must not be negative", list_of(size, rank)));
   const auto element = std::size_t(bytes(d));
-  if (p.owner && elements_reached(size, stride, rank) > p.bytes / element)
-    b.fail(view_type(d, read_only, rank), fmt::format("sizes {} with strides {} reach beyond the buffer's {} elements",
-                                                      list_of(size, rank), list_of(stride, rank), p.bytes / element));
-  b.pack.pointer(d, read_only ? rt::Access::Read : rt::Access::ReadWrite, p.address, p.bytes, p.owner);
+  const Reach touched = reach(size, stride, rank);
+  if (p.sized && (touched.before > 0 || touched.after > p.bytes / element))
+    b.fail(view_type(d, read_only, rank),
+           fmt::format("sizes {} with strides {} reach beyond the {} {} elements", list_of(size, rank),
+                       list_of(stride, rank), p.owner ? "buffer's" : "pointer's", p.bytes / element));
+  b.pack.pointer(d, read_only ? rt::Access::Read : rt::Access::ReadWrite, p.address,
+                 p.sized ? p.bytes : product(touched.after, element), p.owner,
+                 p.sized ? 0 : product(touched.before, element));
   for (int i = 0; i < rank; ++i) b.pack.index(size[i]);
   for (int i = 0; i < rank; ++i) b.pack.index(stride[i]);
 }

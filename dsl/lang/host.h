@@ -17,14 +17,26 @@
 
 namespace kiln {
 
-/// The address of somebody else's device memory, for In, Out, InOut and View arguments: `device_ptr<float>(address)`.
+/// See device_ptr().
 template <class T>
 struct TypedPtr {
+  static constexpr std::size_t kUnknown = ~std::size_t{0};
   DevicePtr address = 0;
+  std::size_t elements = kUnknown;
 };
+/// The address of somebody else's device memory, for In, Out, InOut and View arguments: `device_ptr<float>(address)`,
+/// or `device_ptr<float>(address, n)` where it holds n elements.
+///
+/// A launch asks the device whose memory it is. A view that reaches beyond the n elements, and n elements or a view
+/// that reach out of the allocation, are a UserError at the launch. Where the device does not know the allocation's
+/// size (memory mapped by other means), and of plain pointers without n, nothing can be checked.
 template <Element T>
 TypedPtr<T> device_ptr(DevicePtr address) {
   return {address};
+}
+template <Element T>
+TypedPtr<T> device_ptr(DevicePtr address, std::size_t n) {
+  return {address, n};
 }
 
 namespace detail {
@@ -58,10 +70,14 @@ std::string cpp_name(DType);
 
 struct HostPointer {
   DevicePtr address = 0;
-  std::size_t bytes = 0;          // 0: unknown
+  std::size_t bytes = 0;
   const Device* owner = nullptr;  // null: unknown
+  bool sized = true;              // whether bytes is known
   HostPointer(const RawBuffer& b) : address(b.ptr()), bytes(b.bytes()), owner(b.owner()) {}
-  explicit HostPointer(DevicePtr a) : address(a) {}
+  template <class T>
+  explicit HostPointer(TypedPtr<T> p) : address(p.address), sized(p.elements != TypedPtr<T>::kUnknown) {
+    if (sized && __builtin_mul_overflow(p.elements, sizeof(T), &bytes)) bytes = ~std::size_t{0};
+  }
 };
 template <class T, rt::Access A>
 using BufferOf = std::conditional_t<A == rt::Access::Read, const Buffer<std::remove_const_t<T>>, Buffer<T>>;
@@ -69,10 +85,10 @@ using BufferOf = std::conditional_t<A == rt::Access::Read, const Buffer<std::rem
 template <class T, rt::Access A>
 struct PtrHost : HostPointer {
   PtrHost(BufferOf<T, A>& b) : HostPointer(b.raw()) {}
-  PtrHost(TypedPtr<std::remove_const_t<T>> p) : HostPointer(p.address) {}
-  PtrHost(TypedPtr<const T> p) requires(A == rt::Access::Read && !std::is_const_v<T>) : HostPointer(p.address) {}
+  PtrHost(TypedPtr<std::remove_const_t<T>> p) : HostPointer(p) {}
+  PtrHost(TypedPtr<const T> p) requires(A == rt::Access::Read && !std::is_const_v<T>) : HostPointer(p) {}
   template <class U>
-  PtrHost(const U&) : HostPointer(0) {
+  PtrHost(const U&) : HostPointer(TypedPtr<T>{}) {
     static_assert(always_false<U>,
                   "kiln: this argument must be a Buffer<T> (or device_ptr<T>) of the parameter's element type; a "
                   "non-const one for Out and InOut");
@@ -123,10 +139,10 @@ struct ViewArg {
   Extents size, stride;
   ViewArg(BufferOf<T, kAccess>& b, Extents n) : data(b.raw()), size(n), stride(dense(n)) {}
   ViewArg(BufferOf<T, kAccess>& b, Extents n, Extents s) : data(b.raw()), size(n), stride(s) {}
-  ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n) : data(p.address), size(n), stride(dense(n)) {}
-  ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n, Extents s) : data(p.address), size(n), stride(s) {}
+  ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n) : data(p), size(n), stride(dense(n)) {}
+  ViewArg(TypedPtr<std::remove_const_t<T>> p, Extents n, Extents s) : data(p), size(n), stride(s) {}
   template <class U>
-  ViewArg(const U&, Extents n, Extents = {}) : data(0), size(n) {
+  ViewArg(const U&, Extents n, Extents = {}) : data(TypedPtr<T>{}), size(n) {
     static_assert(always_false<U>,
                   "kiln: this view must be over a Buffer<T> (or device_ptr<T>) of its element type; a non-const one "
                   "for View<T, N>");

@@ -122,25 +122,25 @@ class Verbs {
   /// Cost when the key is known: packing, one comparison a specialisation, the driver's launch; no allocation, no lock.
   /// While the stream is captured a key that was not loaded before is a UserError: preload() it.
   void launch(OnStream on, Grid grid, typename Param<P>::Host... args) const {
-    rt::ArgPack pack;
+    rt::ArgPack pack(on.at);
     bind(pack, on.at, args...);
     core().launch(on, grid, pack, self().options(), [&](Maker& m) { run(m, args...); });
   }
   /// Compiles and loads for a device, without launching.
   void preload(OnDevice on, typename Param<P>::Host... args) const {
-    rt::ArgPack pack;
+    rt::ArgPack pack(on.at);
     bind(pack, on.at, args...);
     core().preload(on, pack, self().options(), [&](Maker& m) { run(m, args...); });
   }
   /// The compiled kernel for a device: PTX, argument signature, launch recipe, report. Loads nothing.
   [[nodiscard]] rt::KernelImage image(OnDevice on, typename Param<P>::Host... args) const {
-    rt::ArgPack pack;
+    rt::ArgPack pack(on.at);
     bind(pack, on.at, args...);
     return core().image(on, pack, self().options(), [&](Maker& m) { run(m, args...); });
   }
   /// The kernel as tile IR, before any pass.
   [[nodiscard]] Trace trace(typename Param<P>::Host... args) const {
-    rt::ArgPack pack;
+    rt::ArgPack pack(core().at());
     bind(pack, core().at(), args...);
     return Trace(core().trace(pack, [&](Maker& m) { run(m, args...); }));
   }
@@ -177,7 +177,11 @@ class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::P
     return named;
   }
   /// The kernel with compile options, as in k.with({.num_warps = 8}).launch(…). It refers to this kernel.
-  [[nodiscard]] Configured<F, detail::Params<P...>> with(const CompileOptions& o) const& { return {*this, o}; }
+  /// Errors about the options name the line of this call.
+  [[nodiscard]] Configured<F, detail::Params<P...>> with(const CompileOptions& o,
+                                                         RawLoc at = RawLoc::current()) const& {
+    return {*this, o, at};
+  }
   void with(const CompileOptions&) const&& = delete;
 
   const char* name() const { return core_.name(); }
@@ -198,7 +202,10 @@ class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::P
 template <class F, class... P>
 class Configured<F, detail::Params<P...>> : public detail::Verbs<Configured<F, detail::Params<P...>>, P...> {
  public:
-  Configured(const Kernel<F, detail::Params<P...>>& k, const CompileOptions& o) : kernel_(k), options_(o) {}
+  Configured(const Kernel<F, detail::Params<P...>>& k, const CompileOptions& o, SourceLoc at)
+      : kernel_(k), options_(o) {
+    options_.at = at;
+  }
 
  private:
   friend class detail::Verbs<Configured, P...>;

@@ -27,13 +27,18 @@ class UserError : public Error {
 };
 
 /// A device or its driver refused or failed: names the call, its code, and the object (kernel, argument, device).
+/// what() is "file:line: error: message" when the place is known: the user's call that met the error. A kernel's fault
+/// is met by the first call that waits for it.
 class DeviceError : public Error {
  public:
-  explicit DeviceError(const std::string& message, int code = 0) : Error(message), code_(code) {}
+  DeviceError(SourceLoc at, const std::string& message, int code = 0);
+  explicit DeviceError(const std::string& message, int code = 0) : DeviceError(SourceLoc{}, message, code) {}
+  SourceLoc loc() const { return loc_; }
   /// The driver's numeric code; 0 when the simulator or Kiln itself reports.
   int code() const { return code_; }
 
  private:
+  SourceLoc loc_;
   int code_;
 };
 

@@ -71,6 +71,21 @@ TEST_F(LangCache, EverythingThatChangesCodeIsInTheKey) {
   EXPECT_EQ(launch(d, 1.5f, 8, {}), 5);
 }
 
+TEST_F(LangCache, AMovedKernelHasItsOwnLines) {
+  using testing::HasSubstr;
+  const Device d = Device::simulator();
+  Buffer<float> c(d, 8);
+  const int first = __LINE__ + 1;
+  auto k = kernel("one", [](Out<float> o) { store(o, 1.f); });
+  auto moved = kernel("one", [](Out<float> o) { store(o, 1.f); });
+  k.launch(Stream(d), 1, c);
+  moved.launch(Stream(d), 1, c);
+  EXPECT_EQ(entries(), 2);
+  EXPECT_THAT(k.image(d, c).ptx, HasSubstr(" " + std::to_string(first) + " "));
+  EXPECT_THAT(moved.image(d, c).ptx, HasSubstr(" " + std::to_string(first + 1) + " "));
+  EXPECT_EQ(k.image(d, c).definition.line + 1, moved.image(d, c).definition.line);
+}
+
 TEST_F(LangCache, DeviceWithoutACacheWorks) {
   set("/proc/kiln-cannot-write-here");
   const Device d = Device::simulator();

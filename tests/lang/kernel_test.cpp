@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <thread>
 
 #include "dsl/kiln.h"
@@ -209,6 +210,20 @@ TEST(LangKernel, ValuesThatDoNotFitNameTheArgument) {
   expect_user_error([&] { index.launch(s, 1, o, ~0ull); }, "index: argument 2 (Int): 18446744073709551615 does not fit index", __FILE__, __LINE__);
 }
 
+TEST(LangKernel, BadOptionsNameTheLineOfWith) {
+  const Device d = Device::simulator();
+  const Stream s(d);
+  Buffer<float> o(d, 64);
+  auto k = kernel("fill", [](Out<float> x) { store(x + arange(64), 1.f); });
+  const auto three = k.with({.num_warps = 3}); constexpr int kLine = __LINE__;
+  expect_user_error([&] { three.launch(s, 1, o); }, "fill: num_warps is 3, must be 1, 2, 4, 8, 16 or 32", __FILE__, kLine);
+  expect_user_error([&] { three.preload(d, o); }, "num_warps is 3", __FILE__, kLine);
+  expect_user_error([&] { (void)three.image(d, o); }, "num_warps is 3", __FILE__, kLine);
+  expect_user_error([&] { k.with({.num_warps = 1 << 27}).launch(s, 1, o); }, "num_warps 134217728 is 4294967296 threads, at most 1024 fit", __FILE__, __LINE__);
+  expect_user_error([&] { k.with({.max_registers = 9}).launch(s, 1, o); }, "max_registers is 9, must be 16 to 255", __FILE__, __LINE__);
+  expect_user_error([&] { k.with({.num_warps = 32, .max_registers = 80}).launch(s, 1, o); }, "80 registers on 1024 threads are 81920", __FILE__, __LINE__);
+}
+
 TEST(LangKernel, BadPointersNameTheArgument) {
   const Device d = interpreter();
   const Stream s(d);
@@ -351,6 +366,38 @@ void launch_recursive(const Device& d) {
 TEST(LangKernel, LaunchingItselfWhileItIsTracedIsAnError) {
   EXPECT_THAT(error_of<UserError>([] { launch_recursive(interpreter_in_use()); }),
               HasSubstr("kernel 'recursive' launches itself while it is traced"));
+}
+
+void launch_ping();
+void launch_pong();
+std::latch both_traced(2);
+constinit auto ping = kernel("ping", [](Out<float> o) {
+  static std::once_flag first;
+  std::call_once(first, [] { both_traced.arrive_and_wait(); });
+  launch_pong();
+  store(o, 1.f);
+});
+constinit auto pong = kernel("pong", [](Out<float> o) {
+  static std::once_flag first;
+  std::call_once(first, [] { both_traced.arrive_and_wait(); });
+  launch_ping();
+  store(o, 1.f);
+});
+void launch_ping() {
+  Buffer<float> c(interpreter_in_use(), 1);
+  ping.launch(Stream(interpreter_in_use()), 1, c);
+}
+void launch_pong() {
+  Buffer<float> c(interpreter_in_use(), 1);
+  pong.launch(Stream(interpreter_in_use()), 1, c);
+}
+
+TEST(LangKernel, KernelsThatLaunchEachOtherOnTwoThreadsAreAnErrorOnBoth) {
+  std::string errors[2];
+  std::thread other([&] { errors[1] = error_of<UserError>(launch_pong); });
+  errors[0] = error_of<UserError>(launch_ping);
+  other.join();
+  for (const std::string& e : errors) EXPECT_THAT(e, HasSubstr("launches itself while it is traced"));
 }
 
 TEST(LangKernel, LaunchInsideATraceHasItsOwn) {

@@ -77,6 +77,39 @@ TEST(LangView, ViewBeyondItsBufferIsRefusedAtTheLaunch) {
   expect_user_error([&] { k.launch(Stream(d), 1, {o, {2, 3}, {-3, 1}}); }, "sizes [2, 3] with strides [-3, 1] reach beyond the buffer's 6 elements", __FILE__, __LINE__);
 }
 
+TEST(LangView, RawPointerWithItsSizeIsCheckedAgainstIt) {
+  auto k = kernel("fill", [](View<float, 2> o) { o.store({0, 0}, zeros(f32, {2, 2})); }).names("o");
+  const Device d = interpreter();
+  Buffer<float> o(d, 8);
+  expect_user_error([&] { k.launch(Stream(d), 1, {device_ptr<float>(o.ptr(), 6), {2, 4}}); }, "fill: argument 1 (o): sizes [2, 4] with strides [4, 1] reach beyond the pointer's 6 elements", __FILE__, __LINE__);
+  expect_user_error([&] { k.launch(Stream(d), 1, {device_ptr<float>(o.ptr() + 12, 5), {2, 2}, {-3, 1}}); }, "sizes [2, 2] with strides [-3, 1] reach beyond the pointer's 5 elements", __FILE__, __LINE__);
+  k.launch(Stream(d), 1, {device_ptr<float>(o.ptr(), 6), {2, 2}});
+}
+
+TEST(LangView, RawPointerWithoutASizeIsCheckedAgainstItsAllocation) {
+  auto k = kernel("fill", [](View<float, 2> o) { o.store({0, 0}, zeros(f32, {2, 2})); }).names("o");
+  on_each_device([&](const Device& d) {
+    Buffer<float> o(d, 8);
+    const Stream s(d);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr()), {2, 1 << 28}}); }, "fill: argument 1 (o): 2147483648 bytes at address", __FILE__, __LINE__);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr()), {2, 1 << 28}}); }, "its allocation ends after", __FILE__, __LINE__);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr() + 8), {2, 2}, {-3, 1}}); }, "12 bytes before address", __FILE__, __LINE__);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr() + 8), {2, 2}, {-3, 1}}); }, "its allocation begins 8 before it", __FILE__, __LINE__);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr()), {1ll << 40, 2}, {1ll << 40, 1}}); }, "18446744073709551615 bytes at address", __FILE__, __LINE__);
+    expect_user_error([&] { k.launch(s, 1, {device_ptr<float>(o.ptr(), 1 << 28), {2, 2}}); }, "1073741824 bytes at address", __FILE__, __LINE__);
+    s.synchronize();
+  });
+}
+
+TEST(LangView, RawPointerMayBeReadBackwards) {
+  auto k = kernel("reverse", [](View<const float, 1> x, View<float, 1> o) { o.store({0}, x.load({0}, {8})); });
+  on_each_device([&](const Device& d) {
+    Buffer<float> x = buffer_of(d, iota(6)), o(d, 6);
+    k.launch(Stream(d), 1, {device_ptr<float>(x.ptr() + 20), {6}, {-1}}, {o, {6}});
+    EXPECT_EQ(o.to_vector(), (std::vector<float>{5, 4, 3, 2, 1, 0}));
+  });
+}
+
 TEST(LangView, StoreOfAnotherRankNamesBoth) {
   auto k = kernel("rank", [](View<float, 2> o) { o.store({0, 0}, zeros(f32, {2})); });
   const Device d = interpreter();

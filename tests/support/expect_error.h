@@ -20,12 +20,17 @@ std::string error_of(F&& f) {
   return "(no error)";
 }
 
-/// `f` throws a UserError that holds `part` and names `file`:`line`.
-template <class F>
-void expect_user_error(F&& f, const std::string& part, const char* file, int line) {
-  const std::string what = error_of<UserError>(f);
+/// `f` throws an E that holds `part` and names `file`:`line`.
+template <class E, class F>
+void expect_error_at(F&& f, const std::string& part, const char* file, int line) {
+  const std::string what = error_of<E>(f);
   EXPECT_THAT(what, testing::HasSubstr(part));
   EXPECT_THAT(what, testing::StartsWith(std::string(file) + ":" + std::to_string(line) + ": error: "));
+}
+
+template <class F>
+void expect_user_error(F&& f, const std::string& part, const char* file, int line) {
+  expect_error_at<UserError>(f, part, file, line);
 }
 
 }  // namespace kiln::test
