@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 namespace kiln::test {
 namespace {
@@ -27,24 +28,72 @@ double ref_gelu_tanh(double x) {
                } \
   }
 
-/// Distance between neighbouring floats around v.
+/// Distance between neighbouring floats around v: 2^-23 of its power of two, at least 2^-149.
 double ulp_of(double v) {
-  int e = 0;
-  std::frexp(static_cast<double>(static_cast<float>(v)), &e);
-  return std::ldexp(1.0, std::clamp(e, -125, 128) - 24);
+  const auto exponent = std::bit_cast<std::uint32_t>(static_cast<float>(v)) >> 23 & 0xff;
+  const std::uint64_t e = std::clamp<std::uint64_t>(exponent, 1, 254) + (1023 - 127 - 23);
+  return std::bit_cast<double>(e << 52);
 }
 
 const std::vector<float>& special_values() {
   static const std::vector<float> values = [] {
     std::vector<float> v;
-    for (float x : {0.f,     0x1p-149f, 0x1p-126f, 0x1.fffffcp-127f, 0x1p-24f,  0.5f,         0.55f, 0.921875f, 1.f,
-                    2.f,     4.f,       10.f,      47000.f,          88.72284f, 103.97208f,   128.f, 149.f,     200.f,
-                    0x1p23f, 0x1p31f,   0x1p64f,   0x1.fffffep127f,  HUGE_VALF, std::nanf("")})
+    for (float x : {0.f,        0x1p-149f,
+                    0x1p-126f,  0x1.fffffcp-127f,
+                    0x1p-24f,   0.5f,
+                    0.55f,      0.921875f,
+                    1.f,        1.5f,
+                    2.f,        3.f,
+                    4.f,        7.f,
+                    10.f,       47000.f,
+                    88.7228f,   88.72284f,
+                    103.97208f, 128.f,
+                    149.f,      200.f,
+                    8388607.f,  0x1p23f,
+                    0x1p24f,    0x1p31f,
+                    0x1p33f,    0x1p64f,
+                    0x1p126f,   0x1.fffffep127f,
+                    HUGE_VALF,  std::nanf("")})
       for (float s : {x, -x})
         for (float n : {s, std::nextafter(s, 0.f), std::nextafter(s, s * 2)}) v.push_back(n);
     return v;
   }();
   return values;
+}
+
+bool flushed(double v) { return v != 0 && std::fabs(v) < 0x1p-126; }
+
+/// Point i of a Weyl sequence in the unit square, whose points lie far apart (powers of the plastic number).
+struct Point {
+  std::uint32_t u, v;
+};
+Point point(std::uint64_t i) {
+  return {static_cast<std::uint32_t>(i * 0xc13fa9a902a6328full >> 32),
+          static_cast<std::uint32_t>(i * 0x91e10da5c79e7b1dull >> 32)};
+}
+double unit(std::uint32_t u) { return (u + 0.5) * 0x1p-32; }
+
+std::pair<float, float> any_pair(std::uint64_t i) {
+  const Point p = point(i);
+  return {std::bit_cast<float>(p.u), std::bit_cast<float>(p.v)};
+}
+
+/// In turn: any bits; any positive base, and one near 1, with an exponent whose result is finite; a base of either sign
+/// with a whole exponent.
+std::pair<float, float> pow_pair(std::uint64_t i) {
+  const Point p = point(i / 4);
+  const double result = -151 + 280 * unit(p.v);  // its logarithm
+  const auto positive = std::bit_cast<float>(1 + p.u % 0x7f7fffff);
+  const auto near_one = static_cast<float>(0.5 + unit(p.u));
+  switch (i % 4) {
+    case 0: return any_pair(i / 4);
+    case 1: return {positive, static_cast<float>(result / std::log2(double{positive}))};
+    case 2: return {near_one, static_cast<float>(result / std::log2(double{near_one}))};
+    default: {
+      const double whole = std::trunc(result / std::log2(double{positive}));
+      return {p.v & 1 ? -positive : positive, static_cast<float>(whole)};
+    }
+  }
 }
 
 }  // namespace
@@ -108,8 +157,25 @@ const std::vector<MathFunction>& narrow_functions() {
 }
 #undef KILN_ROW
 
-double error_of(const MathFunction& f, float x, float got) {
-  double want = f.reference(x);
+const std::vector<PairFunction>& pair_functions() {
+  static const std::vector<PairFunction> rows = {
+      {"pow", Metric::Ulp, 2, [](double x, double y) { return std::pow(x, y); },
+       [](HostArith& a, const float* x, const float* y, float* out, int n) {
+         for (int i = 0; i < n; ++i) out[i] = m::pow(a, x[i], y[i]);
+       },
+       pow_pair, [](double, double, double) { return true; }},
+      {"fast_div", Metric::Ulp, 2, [](double x, double y) { return x / y; },
+       [](HostArith& a, const float* x, const float* y, float* out, int n) {
+         for (int i = 0; i < n; ++i) out[i] = m::fast_div(a, x[i], y[i]);
+       },
+       any_pair,
+       // a result within 2 ulp of the denormals may become 0
+       [](double x, double y, double want) { return !flushed(x) && !flushed(y) && !flushed(want / 0x1.00001p0); }},
+  };
+  return rows;
+}
+
+double error_of(Metric metric, double x, double want, float got) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : 1e30;
   float rounded = static_cast<float>(want);
   if (rounded == got) {
@@ -119,39 +185,91 @@ double error_of(const MathFunction& f, float x, float got) {
   if (std::isinf(want)) return 1e30;
   // A wrong overflow counts as 2^128, so that one ulp too early or late is an error of one ulp.
   double e = std::fabs((std::isinf(got) ? std::copysign(0x1p128, got) : got) - want);
-  switch (f.metric) {
+  switch (metric) {
     case Metric::Abs: return e;
     case Metric::Ulp: return e / ulp_of(std::min(std::fabs(want), 0x1.fffffep127));
-    case Metric::Rel: return e / (0x1p-23 * std::max({std::fabs(double{x}), std::fabs(want), 0x1p-126}));
+    case Metric::Rel: return e / (0x1p-23 * std::max({std::fabs(x), std::fabs(want), 0x1p-126}));
   }
   return 1e30;
 }
 
-Worst sweep(const MathFunction& f, std::uint64_t stride, double bias, std::uint32_t first) {
-  HostArith a{bias};
-  Worst worst;
-  constexpr int kBlock = 1024;
-  float x[kBlock], y[kBlock];
-  int n = 0;
-  auto flush = [&] {
-    f.run(a, x, y, n);
-    for (int i = 0; i < n; ++i) {
-      double e = error_of(f, x[i], y[i]);
-      if (e > worst.error) worst = {e, x[i], false};
+namespace {
+
+/// Runs inputs in blocks: `run(arith, x, y, out, n)`, then `want(x, y)` once for all hardware models.
+template <class Run, class Want>
+class Sweeper {
+ public:
+  Sweeper(Metric metric, Run run, Want want) : metric_(metric), run_(run), want_(want) {}
+
+  void put(float x, float y = 0) {
+    x_[n_] = x;
+    y_[n_++] = y;
+    if (n_ == kBlock) flush();
+  }
+  Worst finish() {
+    flush();
+    return worst_;
+  }
+
+ private:
+  static constexpr int kBlock = 1024;
+  static constexpr double kBiases[] = {0, -1, 1};
+
+  void flush() {
+    int models = 1;
+    for (int k = 0; k < models; ++k) {
+      HostArith a{kBiases[k]};
+      run_(a, x_, y_, out_[k], n_);
+      if (a.approximated) models = 3;
     }
-    n = 0;
-  };
+    for (int i = 0; i < n_; ++i) {
+      const std::optional<double> want = want_(x_[i], y_[i]);
+      if (!want) continue;
+      for (int k = 0; k < models; ++k) {
+        const double e = error_of(metric_, x_[i], *want, out_[k][i]);
+        if (e > worst_.error) worst_ = {e, x_[i], y_[i], kBiases[k]};
+      }
+    }
+    n_ = 0;
+  }
+
+  Metric metric_;
+  Run run_;
+  Want want_;
+  Worst worst_;
+  int n_ = 0;
+  float x_[kBlock], y_[kBlock], out_[3][kBlock];
+};
+
+}  // namespace
+
+Worst sweep(const MathFunction& f, const Inputs& in) {
+  Sweeper sweeper(
+      f.metric, [&](HostArith& a, const float* x, const float*, float* out, int n) { f.run(a, x, out, n); },
+      [&](float x, float) { return std::optional(f.reference(x)); });
   auto put = [&](float v) {
     bool swept = std::isfinite(v) ? (v >= f.low && v <= f.high) : (std::isnan(v) || (v < 0 ? f.low : f.high) == v);
-    if (swept) x[n++] = v;
-    if (n == kBlock) flush();
+    if (swept) sweeper.put(v);
   };
   for (float v : special_values()) put(v);
-  for (std::uint64_t b = first; b < (std::uint64_t{1} << 32); b += stride)
-    put(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
-  flush();
-  worst.approximated = a.approximated;
-  return worst;
+  for (std::uint64_t b = in.first; b < in.end; b += in.stride) put(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
+  return sweeper.finish();
+}
+
+Worst sweep(const PairFunction& f, const Inputs& in) {
+  Sweeper sweeper(
+      f.metric, [&](HostArith& a, const float* x, const float* y, float* out, int n) { f.run(a, x, y, out, n); },
+      [&](float x, float y) {
+        const double want = f.reference(x, y);
+        return f.promised(x, y, want) ? std::optional(want) : std::nullopt;
+      });
+  for (float x : special_values())
+    for (float y : special_values()) sweeper.put(x, y);
+  for (std::uint64_t i = in.first; i < in.end; i += in.stride) {
+    const auto [x, y] = f.pair(i);
+    sweeper.put(x, y);
+  }
+  return sweeper.finish();
 }
 
 }  // namespace kiln::test

@@ -1,8 +1,11 @@
-// The math functions under test, one row each: name, domain of the sweep, bound, f64 reference, what runs.
+// The math functions under test, one row each: name, domain of the sweep, bound, f64 reference, what runs. A sweep runs
+// them under the hardware models of host_arith.h: with exact approximations and, where a function uses one, with the
+// worst in either direction.
 #pragma once
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/llvm/math/fast.h"
@@ -33,15 +36,33 @@ const std::vector<MathFunction>& fast_functions();
 /// cancellation in 1 + erf: its bound is that of f32 with one more rounding.
 const std::vector<MathFunction>& narrow_functions();
 
-/// Error of `got` in the units of `f`; 0 where both are NaN or the same infinity, 1e30 where they disagree on that.
-double error_of(const MathFunction& f, float x, float got);
+/// A function of two arguments: pow, and division's fast form.
+struct PairFunction {
+  std::string name;
+  Metric metric;
+  double bound;
+  double (*reference)(double, double);
+  void (*run)(HostArith&, const float* x, const float* y, float* out, int n);
+  /// The i-th pair of a sequence that covers the plane of arguments evenly, most where results are finite.
+  std::pair<float, float> (*pair)(std::uint64_t i);
+  bool (*promised)(double x, double y, double want);  ///< whether the bound holds there
+};
+const std::vector<PairFunction>& pair_functions();
+
+/// Error of `got` in units of `metric`; 0 where both are NaN or the same infinity, 1e30 where they disagree on that.
+double error_of(Metric metric, double x, double want, float got);
 
 struct Worst {
   double error = 0;
-  float at = 0;
-  bool approximated = false;  ///< whether the hardware model matters
+  float x = 0, y = 0;  ///< where
+  double bias = 0;     ///< under which hardware model
 };
-/// Largest error over every stride-th float, from `first`, and over special values.
-Worst sweep(const MathFunction& f, std::uint64_t stride, double bias, std::uint32_t first = 0);
+/// Which inputs, by number: floats by their bits, pairs by their place in the sequence. At most 2^32.
+struct Inputs {
+  std::uint64_t first = 0, end = std::uint64_t{1} << 32, stride = 1;
+};
+/// Largest error over these inputs and over all special values (all pairs of them).
+Worst sweep(const MathFunction&, const Inputs&);
+Worst sweep(const PairFunction&, const Inputs&);
 
 }  // namespace kiln::test

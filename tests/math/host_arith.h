@@ -77,7 +77,7 @@ struct HostArith {
   F rsqrt_approx(F x) { return relative(1.0 / std::sqrt(double{x}), 0x1.2p-23); }
   F rsqrt_ftz(F x) { return relative(1.0 / std::sqrt(double{flush(x)}), 0x1.2p-23); }
   F sqrt_ftz(F x) { return relative(std::sqrt(double{flush(x)}), 0x1p-23); }
-  F div_full_ftz(F x, F y) { return flush(ulps(double{flush(x)} / double{flush(y)}, 2)); }
+  F div_full_ftz(F x, F y) { return flush(within(double{flush(x)} / double{flush(y)}, 2)); }
   F sin_approx(F x) { return absolute(std::sin(double{x}), 0x1.7p-21); }
   F cos_approx(F x) { return absolute(std::cos(double{x}), 0x1.7p-21); }
   F tanh_approx(F x) { return relative(std::tanh(double{x}), 0x1p-11); }
@@ -91,6 +91,17 @@ struct HostArith {
   F relative(double v, double e) {
     approximated = true;
     return static_cast<F>(v * (1 + bias * e));
+  }
+  /// The float farthest from v, in the bias's direction, that is within n ulp of it.
+  F within(double v, int n) {
+    approximated = true;
+    if (v == 0 || !std::isfinite(v)) return static_cast<F>(v);
+    int e = 0;
+    std::frexp(v, &e);
+    const double limit = std::ldexp(std::fabs(bias) * n, std::clamp(e, -125, 128) - 24);
+    F r = static_cast<F>(v + std::copysign(limit, v * bias));
+    if (bias != 0 && std::fabs(r - v) > limit) r = std::nextafter(r, static_cast<F>(v));
+    return r;
   }
   /// v rounded and moved by bias·n of its neighbours; zero, infinity, NaN and one stay, and nothing moves past zero.
   F ulps(double v, int n) {

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
 #include <cmath>
-#include <random>
 
 #include "runtime/base/float16.h"
 #include "tests/math/functions.h"
@@ -14,24 +12,24 @@ namespace {
 
 namespace m = cg::math;
 
-void expect_bounds(const std::vector<MathFunction>& rows, std::uint64_t stride) {
-  for (const MathFunction& f : rows)
-    for (double bias : {0.0, -1.0, 1.0}) {
-      Worst w = sweep(f, stride, bias);
-      EXPECT_LE(w.error, f.bound) << f.name << " at " << w.at << ", bias " << bias;
-      if (!w.approximated) break;
-    }
+template <class Function>
+void expect_bounds(const std::vector<Function>& rows, std::uint64_t stride) {
+  for (const Function& f : rows) {
+    const Worst w = sweep(f, {.stride = stride});
+    EXPECT_LE(w.error, f.bound) << f.name << " at " << w.x << ", " << w.y << ", bias " << w.bias;
+  }
 }
 
 TEST(MathFunctions, AccurateFormsKeepTheirBounds) { expect_bounds(accurate_functions(), 499); }
 TEST(MathFunctions, FastFormsKeepTheirBounds) { expect_bounds(fast_functions(), 997); }
+TEST(MathFunctions, FunctionsOfTwoKeepTheirBounds) { expect_bounds(pair_functions(), 1021); }
 
 TEST(MathFunctions, SweepSeesAWrongResult) {
   MathFunction f = accurate_functions()[1];
   f.run = [](HostArith& a, const float* x, float* y, int n) {
     for (int i = 0; i < n; ++i) y[i] = m::exp(a, x[i]) * (1 + 3 * 0x1p-23f);
   };
-  EXPECT_GT(sweep(f, 100003, 0).error, f.bound);
+  EXPECT_GT(sweep(f, {.stride = 100003}).error, f.bound);
 }
 
 /// Distance of neighbouring values of a 16-bit format with `digits` significand bits and smallest exponent `low`.
@@ -77,40 +75,22 @@ void expect_narrow() {
 TEST(MathFunctions, F16ResultsStayWithin51HundredthsOfAnUlp) { expect_narrow<f16, 11, -14>(); }
 TEST(MathFunctions, Bf16ResultsStayWithin51HundredthsOfAnUlp) { expect_narrow<bf16, 8, -126>(); }
 
-double pow_error(float x, float y) {
-  HostArith a;
-  MathFunction f{"pow", Metric::Ulp, 2, 0, 0, nullptr, nullptr};
-  static thread_local double want;
-  want = std::pow(double{x}, double{y});
-  f.reference = [](double) { return want; };
-  return error_of(f, x, m::pow(a, x, y));
-}
-
-TEST(Pow, StaysWithinItsBoundWhereResultsAreFinite) {
-  std::mt19937 random(7);
-  std::uniform_int_distribution<std::uint32_t> any_positive(1, 0x7f7fffff);
-  std::uniform_real_distribution<double> exponent(-151, 129), near_one(-0.5, 0.5);
-  double worst = 0;
-  for (int i = 0; i < 4'000'000; ++i) {
-    float x = i % 2 ? std::bit_cast<float>(any_positive(random)) : static_cast<float>(1 + near_one(random));
-    float y = static_cast<float>(exponent(random) / std::log2(double{x}));
-    double e = pow_error(x, y);
-    ASSERT_LE(e, 2) << "pow(" << x << ", " << y << ")";
-    worst = std::max(worst, e);
+// What a sweep of all pairs covers, by a count of its parts.
+TEST(Pow, PairsOfTheSweepReachFiniteResultsOfEverySize) {
+  const PairFunction& pow = pair_functions()[0];
+  int finite = 0, negative = 0, tiny = 0, large = 0;
+  for (std::uint64_t i = 0; i < 40000; ++i) {
+    const auto [x, y] = pow.pair(i * 104729);
+    const double r = pow.reference(x, y);
+    finite += std::isfinite(r) && r != 0;
+    negative += r < 0;
+    tiny += r > 0 && r < 0x1p-100;
+    large += std::isfinite(r) && r > 0x1p100;
   }
-  RecordProperty("worst_ulp", std::to_string(worst));
-}
-
-TEST(Pow, FollowsCAtEveryPairOfSpecialValues) {
-  std::vector<float> values;
-  for (float v : {0.f,           0x1p-149f,     0x1p-126f, 0.5f,    0.75f,           1.f,
-                  1.5f,          2.f,           3.f,       7.f,     8388607.f,       8388609.f,
-                  16777215.f,    16777216.f,    0x1p33f,   0x1p40f, 0x1.fffffep127f, HUGE_VALF,
-                  0x1.000002p0f, 0x1.fffffep-1f})
-    values.insert(values.end(), {v, -v});
-  values.push_back(std::nanf(""));
-  for (float x : values)
-    for (float y : values) EXPECT_LE(pow_error(x, y), 2) << "pow(" << x << ", " << y << ")";
+  EXPECT_GT(finite, 25000);
+  EXPECT_GT(negative, 1000);
+  EXPECT_GT(tiny, 4000);
+  EXPECT_GT(large, 2000);
 }
 
 TEST(Pow, TakesIntegerExponents) {
