@@ -10,7 +10,7 @@ std::vector<Access> tile_accesses(const Function& f) {
     const Inst& inst = f.inst(i);
     if (inst.op != Op::Load && inst.op != Op::Store) return;
     const Type& ptr = f.type(inst.operands[0]);
-    if (ptr.tile) accesses.push_back({inst.operands[0], inst.op == Op::Store, ptr.shape, bytes(ptr.dtype)});
+    if (ptr.tile) accesses.push_back({i, inst.operands[0], inst.op == Op::Store, ptr.shape, bytes(ptr.dtype)});
   });
   return accesses;
 }

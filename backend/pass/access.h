@@ -8,6 +8,7 @@
 namespace kiln::ir {
 
 struct Access {
+  InstId inst = kNone;
   Value ptr;
   bool store = false;
   Shape shape;

@@ -264,5 +264,122 @@ TEST(AssignLayouts, ScalarsHaveNone) {
               choose_exec, assign_layouts);
 }
 
+/// y[j, i] = x[i, j] of a 64x64 tile, `between` working on the loaded %v and giving %w.
+std::string transposed_copy(const std::string& dtype, const std::string& between, const std::string& checks) {
+  std::string body = R"(
+  %i = arange start=0 end=64 : tile<64xindex>
+  %n = constant value=index(16384) : index
+  %ns = splat %n : tile<64xindex>
+  %rows = mul %i, %ns : tile<64xindex>
+  %i1 = expand_dims axis=1 %rows : tile<64x1xindex>
+  %i2 = broadcast %i1 : tile<64x64xindex>
+  %j1 = expand_dims axis=0 %i : tile<1x64xindex>
+  %j2 = broadcast %j1 : tile<64x64xindex>
+  %at = add %i2, %j2 : tile<64x64xindex>
+  %x = param index=0 : ptr<T>
+  %xs = splat %x : tile<64x64xptr<T>>
+  %xp = ptr_add %xs, %at : tile<64x64xptr<T>>
+  %y = param index=1 : ptr<T>
+  %ys = splat %y : tile<64x64xptr<T>>
+  %yp = ptr_add %ys, %at : tile<64x64xptr<T>>
+  %v = load %xp : tile<64x64xT>
+BETWEEN
+  %t = permute order=[1,0] %w : tile<64x64xT>
+  store %yp, %t
+)";
+  body.replace(body.find("BETWEEN"), 7, between);
+  for (std::size_t at = body.find("xT>"); at != std::string::npos; at = body.find("xT>", at))
+    body.replace(at + 1, 1, dtype);
+  for (std::size_t at = body.find("<T>"); at != std::string::npos; at = body.find("<T>", at))
+    body.replace(at + 1, 1, dtype);
+  const std::string param = "param : ptr<" + dtype + "> access=readwrite align=16\n";
+  return kernel(param + param, body + checks);
+}
+
+TEST(AssignLayouts, ATranspositionConvertsOnceInBlocksOfVectors) {
+  EXPECT_PASS(transposed_copy("bf16", "  %w = neg %v : tile<64x64xbf16>", R"(
+// CHECK: [register=(0,1)(0,2)(1,0)(2,0) lane=(0,4)(0,8)(0,16)(0,32)(4,0)
+// CHECK: [[V:%[0-9]+]] = load
+// CHECK-NOT: convert
+// CHECK: [[W:%[0-9]+]] = neg [[V]]
+// CHECK: [[T:%[0-9]+]] = permute order=[1,0] [[W]]
+// CHECK: convert [[T]] : tile<64x64xbf16
+// CHECK-NOT: convert
+)"),
+              choose_exec, assign_layouts);
+}
+
+TEST(AssignLayouts, ConversionsStandWhereFewestBytesMove) {
+  // The bytes are converted, not the words they are widened to.
+  EXPECT_PASS(transposed_copy("f32", R"(
+  %b = cast %v : tile<64x64xf8e4m3>
+  %c = cast %b : tile<64x64xf16>
+  %w = cast %c : tile<64x64xf32>)",
+                              R"(
+// CHECK: [[B:%[0-9]+]] = cast {{.*}} : tile<64x64xf8e4m3
+// CHECK-NEXT: [[C:%[0-9]+]] = convert [[B]] : tile<64x64xf8e4m3
+// CHECK-NEXT: cast [[C]] : tile<64x64xf16
+// CHECK-NOT: convert
+)"),
+              choose_exec, assign_layouts);
+}
+
+TEST(AssignLayouts, AReductionAndItsBroadcastBackNeedNoConversion) {
+  EXPECT_PASS(bias_add(16, 256, 256, R"(
+  %sum = reduce axis=1 %v : tile<16xf32> {(%a : f32, %c : f32)
+    %s2 = add %a, %c : f32
+    yield %s2
+  }
+  %sum1 = expand_dims axis=1 %sum : tile<16x1xf32>
+  %sum2 = broadcast %sum1 : tile<16x256xf32>
+  %d = sub %v, %sum2 : tile<16x256xf32>
+  store %xp, %d
+// CHECK: reduce axis=1
+// CHECK-NOT: convert
+)"),
+              choose_exec, assign_layouts);
+}
+
+TEST(AssignLayouts, ARowSumIsStoredFromWhereItStands) {
+  EXPECT_PASS(bias_add(16, 256, 256, R"(
+  %sum = reduce axis=1 %v : tile<16xf32> {(%a : f32, %c : f32)
+    %s2 = add %a, %c : f32
+    yield %s2
+  }
+  %bq = splat %b : tile<16xptr<f32>>
+  %br = ptr_add %bq, %i : tile<16xptr<f32>>
+  store %br, %sum
+// CHECK: [[S:%[0-9]+]] = reduce axis=1
+// CHECK-NOT: convert
+// CHECK: store %{{[0-9]+}}, [[S]]
+)"),
+              choose_exec, assign_layouts);
+}
+
+TEST(AssignLayouts, WhatALoopUsesIsConvertedOutsideOfIt) {
+  EXPECT_PASS(transposed_copy("f32", R"(
+  %vt = permute order=[1,0] %v : tile<64x64xf32>
+  %zero = constant value=f32(0) : f32
+  %acc0 = splat %zero : tile<64x64xf32>
+  %lo = constant value=index(0) : index
+  %hi = constant value=index(3) : index
+  %one = constant value=index(1) : index
+  %w = for %lo, %hi, %one, %acc0 : tile<64x64xf32> {(%iv : index, %acc : tile<64x64xf32>)
+    %u = load %xp : tile<64x64xf32>
+    %next = add %u, %vt : tile<64x64xf32>
+    %more = add %next, %acc : tile<64x64xf32>
+    yield %more
+  })",
+                              R"(
+// CHECK: convert
+// CHECK: for
+// CHECK-NOT: convert
+// CHECK: yield
+// CHECK: convert
+// CHECK: store
+)"),
+              choose_exec, assign_layouts);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -57,8 +57,9 @@ LinearLayout layout_Convert(const Function& f, const Inst& inst, std::size_t k, 
 LinearLayout layout_Histogram(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
   return f.layout(f.type(inst.operands[k]).layout);
 }
-LinearLayout layout_Dot(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
+// a and b go through shared memory, from whatever layout they have; the accumulator is where the result is.
+LinearLayout layout_Dot(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
+  return k == 2 ? l : f.layout(f.type(inst.operands[k]).layout);
 }
 LinearLayout layout_Print(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
   return f.layout(f.type(inst.operands[k]).layout);
