@@ -14,13 +14,15 @@ const Inst* defined_by(const Function& f, Value v, Op op) {
 }
 
 Value reshape_identity(const Function& f, const Inst& inst, const InsertOp& insert) {
-  for (Op op : {Op::Reshape, Op::ExpandDims})
-    if (const Inst* x = defined_by(f, inst.operands[0], op)) {
-      const Value source = x->operands[0];
-      const Type type = f.type(inst.results[0]);
-      return f.type(source) == type ? source : insert(Op::Reshape, {source}, {}, {type});
-    }
-  return {};
+  Value source = inst.operands[0];
+  const auto reshaped = [&](Value v) {
+    const Inst* x = defined_by(f, v, Op::Reshape);
+    return x ? x : defined_by(f, v, Op::ExpandDims);
+  };
+  while (const Inst* x = reshaped(source)) source = x->operands[0];
+  if (source == inst.operands[0]) return {};
+  const Type type = f.type(inst.results[0]);
+  return f.type(source) == type ? source : insert(Op::Reshape, {source}, {}, {type});
 }
 
 Value permute_identity(const Function& f, const Inst& inst, const InsertOp& insert) {

@@ -43,6 +43,15 @@ constinit auto transpose = kernel("transpose", [](View<const float, 2> x, View<f
   y.store({r, c}, x.trans().load({r, c}, {B, B}));
 });
 
+// Rotary embedding of one row of 2 * HALF elements: pairs (x[i], x[i + HALF]) turned by the angle of position `row`.
+constinit auto rotary = kernel("rotary", [](In<float> x, In<float> angle, Out<float> y, Const<int> HALF) {
+  Scalar row = program_id(0) * (2 * HALF);
+  Tile v = load(x + row + arange(2 * HALF)), a = load(angle + program_id(0) * HALF + arange(HALF));
+  Tile first = slice(v, 0, 0, HALF), second = slice(v, 0, HALF, 2 * HALF);
+  Tile turned = cat(first * cos(a) - second * sin(a), second * cos(a) + first * sin(a), 0);
+  store(y + row + arange(2 * HALF), turned);
+});
+
 struct Blocks {
   int size = 1024;
   bool negate = false;
@@ -105,6 +114,13 @@ TEST_F(LanguagePage, TransposesAView) {
   auto x = buffer<float>({1, 2, 3, 4, 5, 6}), y = buffer<float>({0, 0, 0, 0, 0, 0});
   transpose.launch(stream, {cdiv(cols, 16), cdiv(rows, 16)}, {x, {rows, cols}}, {y, {cols, rows}}, 16);
   EXPECT_EQ(y.to_vector(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST_F(LanguagePage, TurnsPairs) {
+  auto x = buffer<float>({1, 0, 0, 2, 3, 4, 5, 6}), a = buffer<float>({0, 1.5707964f, 0, 0}), y = buffer<float>(std::vector<float>(8));
+  rotary.launch(stream, 2, x, a, y, 2);
+  const std::vector<float> got = y.to_vector(), want{1, -2, 0, 0, 3, 4, 5, 6};
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
 }
 
 TEST_F(LanguagePage, TunesByName) {

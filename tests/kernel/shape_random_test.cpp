@@ -64,8 +64,9 @@ class Chain {
       default: {
         const Shape shape = x.shape();
         std::vector<std::int64_t> places = shape.extents();
-        places[std::size_t(k)] =
-            std::min<std::int64_t>(1 + below(2 * extent), 1 + kMostElements / (elements(x) / extent));
+        if (below(2))
+          places[std::size_t(k)] =
+              std::min<std::int64_t>(1 + below(2 * extent), 1 + kMostElements / (elements(x) / extent));
         std::int64_t n = 1;
         for (std::int64_t e : places) n *= e;
         const Tile picks = reshape(arange(n) * (3 + below(7)) % int(extent + 2) - 1, Shape(places));

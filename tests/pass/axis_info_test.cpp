@@ -149,6 +149,19 @@ TEST(AxisInfo, DivisionTruncatesTowardZeroSoNegativeGroupsAreNotConstant) {
   EXPECT_EQ(by_eight("shr", 3).constancy, 8);   // -1, -1, …
 }
 
+TEST(AxisInfo, RunsAndGroupsSurviveRearranging) {
+  const std::string run = "%0 = arange start=0 end=64 : tile<64xindex>\n";
+  const AxisInfo rows = last(run + "%1 = reshape %0 : tile<4x16xindex>\n");
+  EXPECT_EQ(rows.axes[0], axis(1, 1, 1));
+  EXPECT_EQ(rows.axes[1], axis(16, 16, 1));
+  EXPECT_EQ(rows.range, (Interval{0, 63}));
+  EXPECT_EQ(last(run + "%1 = reshape %0 : tile<4x16xindex>\n%2 = permute order=[1,0] %1 : tile<16x4xindex>\n").axes[0],
+            axis(16, 16, 1));
+  EXPECT_EQ(last(run + "%1 = slice axis=0 start=24 end=64 %0 : tile<40xindex>\n").axes[0], axis(8, 8, 1));
+  EXPECT_EQ(last(run + "%1 = cat axis=0 %0, %0 : tile<128xindex>\n").axes[0].contiguity, 64);
+  EXPECT_EQ(last(run + "%1 = flip axis=0 %0 : tile<64xindex>\n").axes[0], axis(1, 1, 1));
+}
+
 // --- random programs -------------------------------------------------------------------------------------------------
 constexpr std::int64_t kRows = 8, kColumns = 16, kElements = kRows * kColumns;
 
@@ -196,8 +209,9 @@ class RandomKernel {
         0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 64, 96, -1, -4, -16, 1 << 20, std::int64_t(1) << 33};
     const Value x = pick();
     const DType d = f.type(x).dtype;
-    switch (below(5)) {
+    switch (below(6)) {
       case 0: return b_.cast(x, dtypes[below(8)], false, {});
+      case 4: return rearranged(x);
       case 1: {
         Value y = pick();
         if (f.type(y).dtype != d) y = b_.cast(y, d, false, {});
@@ -211,6 +225,33 @@ class RandomKernel {
         if (f.type(y).dtype != d) y = b_.cast(y, d, false, {});
         return binary(ops[below(13)], x, y);
       }
+    }
+  }
+
+  Value make(Op op, std::vector<Value> v, std::vector<Attr> attrs = {}, std::optional<Type> t = {}) {
+    return b_.make(op, std::move(v), std::move(attrs), {}, std::move(t));
+  }
+  Value reshaped(Value x, Shape shape) { return make(Op::Reshape, {x}, {}, f.type(x).with_shape(std::move(shape))); }
+  Value sliced(Value x, std::int64_t a, std::int64_t start, std::int64_t end) {
+    return make(Op::Slice, {x}, {{AttrKey::axis, a}, {AttrKey::start, start}, {AttrKey::end, end}});
+  }
+  Value flipped(Value x, std::int64_t a) { return make(Op::Flip, {x}, {{AttrKey::axis, a}}); }
+
+  /// Elements of x (and others) in other places, of the same shape again.
+  Value rearranged(Value x) {
+    static const Shape shapes[] = {{128}, {4, 32}, {2, 64}, {4, 2, 16}, {8, 4, 4}, {16, 8}, {32, 1, 4}, {8, 1, 16}};
+    const std::int64_t a = below(2), extent = a == 0 ? kRows : kColumns, at = 1 + below(extent - 1);
+    switch (below(6)) {
+      case 0: return flipped(x, a);
+      case 1: return make(Op::Cat, {sliced(x, a, at, extent), sliced(x, a, 0, at)}, {{AttrKey::axis, a}});
+      case 2:
+        return reshaped(make(Op::Permute, {x}, {{AttrKey::order, std::vector<std::int64_t>{1, 0}}}), {kRows, kColumns});
+      case 3: return reshaped(flipped(reshaped(x, shapes[below(8)]), 0), {kRows, kColumns});
+      case 4: {
+        const Value both = make(Op::Join, {x, flipped(x, a)});
+        return sliced(reshaped(both, {2 * kRows, kColumns}), 0, at / 2, at / 2 + kRows);
+      }
+      default: return b_.broadcast(sliced(x, a, at, at + 1), {kRows, kColumns}, {});
     }
   }
 

@@ -1,5 +1,6 @@
 #include "backend/ir/op/movement.h"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
@@ -147,10 +148,79 @@ Movement movement(const Function& f, const Inst& inst, std::size_t result) {
   return m;
 }
 
+namespace {
+
+LinearLayout::Coord without(LinearLayout::Coord at, std::size_t axis) {
+  at[axis] = 0;
+  return at;
+}
+
+/// Bits of `h` that count along `axis`, in order of what they count: places[b] = bit. False if one counts along another
+/// axis too, or not by a power of two, or a position is counted twice.
+bool positions(const LinearLayout& l, Hw h, std::size_t axis, std::vector<int>& places) {
+  for (int bit = 0; bit < l.in_bits(h); ++bit) {
+    const LinearLayout::Coord& basis = l.basis(h, bit);
+    if (basis[axis] == 0) continue;
+    const auto step = std::uint64_t(basis[axis]);
+    const auto at = std::size_t(std::countr_zero(step));
+    if (!std::has_single_bit(step) || without(basis, axis) != LinearLayout::Coord(basis.size(), 0) || places[at] >= 0)
+      return false;
+    places[at] = bit;
+  }
+  return true;
+}
+
+bool equal_threads_but_for(std::size_t axis, const LinearLayout& a, const LinearLayout& b, Hw h) {
+  const LinearLayout::Coord none(std::size_t(a.rank()), 0);
+  for (int bit = 0; bit < std::max(a.in_bits(h), b.in_bits(h)); ++bit) {
+    const LinearLayout::Coord x = bit < a.in_bits(h) ? a.basis(h, bit) : none,
+                              y = bit < b.in_bits(h) ? b.basis(h, bit) : none;
+    if (without(x, axis) != without(y, axis)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<WarpGather> warp_gather(const Function& f, const Inst& gather) {
+  const auto axis = std::size_t(gather.i64(AttrKey::axis));
+  const LinearLayout &x = f.layout(f.type(gather.operands[0]).layout), &r = f.layout(f.type(gather.results[0]).layout);
+  const int bits = std::countr_zero(std::uint64_t(x.out_shape()[axis]));
+  WarpGather g;
+  g.lane_bit.assign(std::size_t(bits), -1);
+  std::vector<int> reg_bit(std::size_t(bits), -1), elsewhere(std::size_t(bits), -1);
+  for (Hw h : {Hw::Lane, Hw::Warp, Hw::Block})
+    if (!equal_threads_but_for(axis, x, r, h)) return std::nullopt;
+  if (!positions(x, Hw::Lane, axis, g.lane_bit) || !positions(x, Hw::Register, axis, reg_bit)) return std::nullopt;
+  for (Hw h : {Hw::Warp, Hw::Block})
+    if (!positions(x, h, axis, elsewhere)) return std::nullopt;
+  std::vector<std::int64_t> steps;  // along the axis, of the register bits
+  for (std::size_t b = 0; b < std::size_t(bits); ++b) {
+    if (elsewhere[b] >= 0 || (g.lane_bit[b] >= 0) == (reg_bit[b] >= 0)) return std::nullopt;
+    if (reg_bit[b] >= 0) steps.push_back(std::int64_t(1) << b);
+  }
+  g.register_bits = int(steps.size());
+  if (g.register_bits > 2) return std::nullopt;
+  const Places from(x, *f.exec);
+  for (std::int64_t q = 0; q < r.in_size(Hw::Register); ++q) {
+    LinearLayout::Coord at = without(r.apply({{Hw::Register, q}}), axis);
+    std::vector<int> choices;
+    for (std::size_t c = 0; c < std::size_t(1) << steps.size(); ++c) {
+      at[axis] = 0;
+      for (std::size_t k = 0; k < steps.size(); ++k) at[axis] += c >> k & 1 ? steps[k] : 0;
+      choices.push_back(from.reg_of(from.pack(at)));
+      if (choices.back() < 0) return std::nullopt;
+    }
+    g.regs.push_back(choices);
+  }
+  return g;
+}
+
 // All elements of the operands, where some of them change threads.
 std::int64_t scratch_shape(const Function& f, const Inst& inst) {
-  bool shared = inst.op == Op::Gather;
-  for (std::size_t i = 0; i < inst.results.size() && !shared; ++i) shared = movement(f, inst, i).shared;
+  bool shared = inst.op == Op::Gather && !warp_gather(f, inst);
+  for (std::size_t i = 0; i < inst.results.size() && !shared && inst.op != Op::Gather; ++i)
+    shared = movement(f, inst, i).shared;
   std::int64_t elements = 0;
   for (Value v : inst.operands) elements += f.type(v).elements();
   if (inst.op == Op::Gather) elements = f.type(inst.operands[0]).elements();

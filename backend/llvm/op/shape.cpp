@@ -1,11 +1,11 @@
-// Ops that rearrange tiles. Where each element of the result stands is known from the layouts
+// Ops that rearrange tiles. From the layouts it is known where each element of the result stands
 // (backend/ir/op/movement.h):
 //
-//   in a register of its own thread   the register is renamed; no instruction
-//   in a lane at a fixed distance     one shuffle a register (flip along an axis that lies in lanes)
-//   anywhere else                     through shared memory: each element is written once, by its owner, at a place
-//   that
-//                                     depends on its coordinate, and read from there by whoever needs it
+//     in a register of its own thread   the register is renamed; no instruction
+//     in a lane at a fixed distance     a shuffle (flip along an axis that lies in lanes)
+//     in a lane that an index says      a shuffle for each register that the index may say (gather along lanes)
+//     anywhere else                     through shared memory: each element is written once, by its owner, at a place
+//                                       that its coordinate says, and read by whoever needs it
 //
 // Both addresses of the last way are sums over the coordinates of the element, with constant factors:
 //
@@ -24,10 +24,11 @@
 
 #include <algorithm>
 
+#include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/movement.h"
 #include "backend/llvm/emitter.h"
-#include "backend/llvm/index.h"
-#include "backend/llvm/ptx_asm.h"
+#include "backend/llvm/exchange.h"
+#include "backend/llvm/words.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -35,47 +36,31 @@ namespace {
 
 using llvm::Value;
 
-// --- elements as integers of a register's width ----------------------------------------------------------------------
-
-int element_bytes(const ir::Type& t) { return t.ptr || t.dtype == DType::index ? 8 : bytes(t.dtype); }
-
-/// The bits of a plain element as i16, i32 or i64 (i1 and 8-bit elements: i16), what PTX moves.
-Value* to_bits(llvm::IRBuilder<>& b, Value* v) {
-  llvm::Type* type = v->getType();
-  if (type->isPointerTy()) return b.CreatePtrToInt(v, b.getInt64Ty());
-  const unsigned width = unsigned(type->getPrimitiveSizeInBits().getFixedValue());
-  if (width < 16) return b.CreateZExt(v, b.getInt16Ty());
-  return b.CreateBitCast(v, b.getIntNTy(width));
-}
-
-Value* from_bits(llvm::IRBuilder<>& b, Value* v, llvm::Type* type) {
-  if (type->isPointerTy()) return b.CreateIntToPtr(v, type);
-  if (type->isIntegerTy()) return type->isIntegerTy(1) ? b.CreateIsNotNull(v) : b.CreateTrunc(v, type);
-  return b.CreateBitCast(v, type);
-}
-
-llvm::Type* register_type(Emitter& e, const ir::Type& t) {
-  return t.ptr ? llvm::PointerType::get(e.c.context(), t.shared ? kShared : kGlobal) : e.c.type(t.dtype);
-}
-
 // --- within a warp ---------------------------------------------------------------------------------------------------
 
-Value* shuffle32(llvm::IRBuilder<>& b, Value* v, int lane_xor) {
-  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, llvm::ArrayRef<llvm::Type*>{},
-                           {b.getInt32(~0u), v, b.getInt32(std::uint32_t(lane_xor)), b.getInt32(31)});
+/// `v`, an element of `size` bytes, of another lane: `shfl` is the 32-bit shuffle.
+Value* shuffled(llvm::IRBuilder<>& b, Value* v, int size, llvm::function_ref<Value*(Value*)> shfl) {
+  Words words(b, v->getType(), size);
+  Value* word = words.pack({v})[0];
+  llvm::Type* type = word->getType();
+  Value* moved = shfl(b.CreateZExtOrTrunc(word, b.getInt32Ty()));
+  if (!type->isIntegerTy(64)) return words.unpack({b.CreateTrunc(moved, type)}, 1)[0];
+  Value* high = shfl(b.CreateTrunc(b.CreateLShr(word, 32), b.getInt32Ty()));
+  return words.unpack({b.CreateOr(b.CreateShl(b.CreateZExt(high, type), 32), b.CreateZExt(moved, type))}, 1)[0];
 }
 
-Value* shuffled(llvm::IRBuilder<>& b, Value* v, int lane_xor) {
-  llvm::Type* type = v->getType();
-  Value* bits = to_bits(b, v);
-  if (!bits->getType()->isIntegerTy(64)) {
-    Value* moved = shuffle32(b, b.CreateZExt(bits, b.getInt32Ty()), lane_xor);
-    return from_bits(b, b.CreateTrunc(moved, bits->getType()), type);
-  }
-  Value* low = shuffle32(b, b.CreateTrunc(bits, b.getInt32Ty()), lane_xor);
-  Value* high = shuffle32(b, b.CreateTrunc(b.CreateLShr(bits, 32), b.getInt32Ty()), lane_xor);
-  Value* both = b.CreateOr(b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32), b.CreateZExt(low, b.getInt64Ty()));
-  return from_bits(b, both, type);
+Value* shuffle32(llvm::IRBuilder<>& b, llvm::Intrinsic::ID how, Value* v, Value* lane) {
+  return b.CreateIntrinsic(how, llvm::ArrayRef<llvm::Type*>{}, {b.getInt32(~0u), v, lane, b.getInt32(31)});
+}
+
+Value* from_lane_xor(llvm::IRBuilder<>& b, Value* v, int size, int lane_xor) {
+  Value* mask = b.getInt32(std::uint32_t(lane_xor));
+  return shuffled(b, v, size,
+                  [&](Value* x) { return shuffle32(b, llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, x, mask); });
+}
+
+Value* from_lane(llvm::IRBuilder<>& b, Value* v, int size, Value* lane) {
+  return shuffled(b, v, size, [&](Value* x) { return shuffle32(b, llvm::Intrinsic::nvvm_shfl_sync_idx_i32, x, lane); });
 }
 
 /// Whether the element of register r comes from the second operand: the one coordinate that says so, and from where on.
@@ -103,6 +88,7 @@ TileValue renamed(const TileValue& x, const ir::Movement& m) {
 }
 
 TileValue picked(Emitter& e, const ir::Inst& inst, const Geometry& g, const ir::Movement& m) {
+  const auto size = int(ir::element_bytes(e.type(inst.operands[0])));
   std::vector<TileValue> operands;
   for (ir::Value v : inst.operands) operands.push_back(e.as_plain(v));
   TileValue t;
@@ -112,7 +98,7 @@ TileValue picked(Emitter& e, const ir::Inst& inst, const Geometry& g, const ir::
       const ir::Movement::Place place = m.regs[std::size_t(r)][k];
       if (place.reg < 0) continue;
       Value* x = operands[k].regs[std::size_t(place.reg)].v;
-      if (place.lane_xor != 0) x = shuffled(e.b, x, place.lane_xor);
+      if (place.lane_xor != 0) x = from_lane_xor(e.b, x, size, place.lane_xor);
       v = v == nullptr ? x : e.b.CreateSelect(from_second(e, inst, g, r), x, v);
     }
     t.regs.push_back({v, 0});
@@ -121,87 +107,6 @@ TileValue picked(Emitter& e, const ir::Inst& inst, const Geometry& g, const ir::
 }
 
 // --- through shared memory -------------------------------------------------------------------------------------------
-
-// [exchange begin]
-struct Slot {
-  Value* v = nullptr;
-  std::int64_t c = 0;
-  Value* active = nullptr;
-};
-
-Value* both(llvm::IRBuilder<>& b, Value* x, Value* y) {
-  return x == nullptr ? y : y == nullptr ? x : b.CreateAnd(x, y);
-}
-
-Value* inside_tile(llvm::IRBuilder<>& b, const Geometry& g, int r) {
-  Value* all = nullptr;
-  for (int a = 0; a < int(g.axes.size()); ++a) {
-    const Geometry::Axis& axis = g.axes[std::size_t(a)];
-    if ((g.parts[std::size_t(r)][std::size_t(a)] | axis.thread_known.range.hi) < axis.extent) continue;
-    const TileValue::Reg at = GeometryCache::coordinate(b, g, r, a);
-    all = both(b, all, b.CreateICmpSLT(at.v, b.getInt32(std::uint32_t(axis.extent - at.c))));
-  }
-  return all;
-}
-
-Slot strided(Emitter& e, const Geometry& g, int reg, const std::vector<std::int64_t>& strides) {
-  Slot slot;
-  for (int a = 0; a < int(strides.size()); ++a) {
-    const TileValue::Reg at = GeometryCache::coordinate(e.b, g, reg, a);
-    const std::int64_t stride = strides[std::size_t(a)];
-    slot.c += at.c * stride;
-    if (at.v == nullptr || stride == 0) continue;
-    Value* part = e.b.CreateMul(at.v, e.b.getInt32(std::uint32_t(stride)));
-    slot.v = slot.v == nullptr ? part : e.b.CreateAdd(slot.v, part);
-  }
-  return slot;
-}
-
-Value* slot_address(Emitter& e, const Scratch& scratch, const Slot& slot, int size) {
-  if (slot.v == nullptr) return scratch.address;
-  return e.b.CreateAdd(scratch.address, e.b.CreateMul(slot.v, e.b.getInt32(std::uint32_t(size))));
-}
-
-void scatter(Emitter& e, const TileValue& x, const ir::Type& type, const Scratch& scratch,
-             llvm::function_ref<Slot(int)> slot) {
-  const Geometry& g = e.geometry.of(type);
-  const int size = element_bytes(type);
-  e.hazards.shared_write(e.b, scratch.range);
-  for (int r = 0; r < g.regs(); ++r) {
-    if (!g.live[std::size_t(r)] || g.first[std::size_t(r)] != r) continue;
-    const Slot to = slot(r);
-    Value* active = both(e.b, both(e.b, g.owner, inside_tile(e.b, g, r)), to.active);
-    PtxAsm text;
-    const std::string v = text.in(to_bits(e.b, x.regs[std::size_t(r)].v)),
-                      p = text.in(slot_address(e, scratch, to, size));
-    const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
-    text.line(fmt::format("{}st.shared.b{} [{}+{}], {};", when, 8 * size, p, to.c * size, v));
-    text.emit(e.b);
-  }
-}
-
-TileValue gather(Emitter& e, const ir::Type& type, const Scratch& scratch, llvm::function_ref<Slot(int)> slot) {
-  const Geometry& g = e.geometry.of(type);
-  const int size = element_bytes(type);
-  e.hazards.shared_read(e.b, scratch.range);
-  TileValue t;
-  for (int r = 0; r < g.regs(); ++r) {
-    t.regs.push_back({});
-    if (!g.live[std::size_t(r)]) continue;
-    const Slot from = slot(r);
-    Value* active = both(e.b, inside_tile(e.b, g, r), from.active);
-    llvm::Type* word = size == 1 ? e.b.getInt16Ty() : e.b.getIntNTy(unsigned(8 * size));
-    PtxAsm text;
-    const std::string out = text.out(word), p = text.in(slot_address(e, scratch, from, size));
-    const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
-    if (active != nullptr) text.line(fmt::format("mov.b{} {}, 0;", word->getIntegerBitWidth(), out));
-    text.line(fmt::format("{}ld.shared.b{} {}, [{}+{}];", when, 8 * size, out, p, from.c * size));
-    text.emit(e.b);
-    t.regs.back().v = from_bits(e.b, text.result(e.b, 0), register_type(e, type));
-  }
-  return t;
-}
-// [exchange end]
 
 /// Where an element is: constant + sum of stride[a] * coordinate a, in elements.
 struct Address {
@@ -308,17 +213,83 @@ void emit_Slice(Emitter& e, const ir::Inst& inst) { rearrange(e, inst); }
 void emit_Cat(Emitter& e, const ir::Inst& inst) { rearrange(e, inst); }
 void emit_Flip(Emitter& e, const ir::Inst& inst) { rearrange(e, inst); }
 
-void emit_Gather(Emitter& e, const ir::Inst& inst) {
-  refuse_clusters(e, inst);
-  const ir::Value x = inst.operands[0], indices = inst.operands[1], result = inst.results[0];
-  const auto axis = std::size_t(inst.i64(ir::AttrKey::axis));
-  const ir::Shape& shape = e.type(x).shape;
-  KILN_CHECK(e.type(indices).layout == e.type(result).layout, "indices and result of a gather differ in layout");
+namespace {
+
+/// Indices as i64, so that a negative one is large when compared without sign.
+TileValue wide_indices(Emitter& e, ir::Value indices) {
   const DType d = e.type(indices).dtype;
-  const Geometry& g = e.geometry_of(result);
-  const TileValue wide = map_registers(g, {e.as_plain(indices)}, [&](Regs in) {
+  return map_registers(e.geometry_of(indices), {e.as_plain(indices)}, [&](Regs in) {
     return is_signed(d) ? e.b.CreateSExt(in[0], e.b.getInt64Ty()) : e.b.CreateZExt(in[0], e.b.getInt64Ty());
   });
+}
+
+/// The lane that has position `index` of what this lane would have: some of its bits are the index's.
+Value* lane_of(Emitter& e, const ir::WarpGather& how, Value* index) {
+  llvm::IRBuilder<>& b = e.b;
+  Value* lane = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  std::uint32_t kept = 31;
+  for (int bit : how.lane_bit)
+    if (bit >= 0) kept &= ~(1u << bit);
+  lane = b.CreateAnd(lane, b.getInt32(kept));
+  for (int shift = -31; shift < 32; ++shift) {  // index bits that become lane bits by one shift
+    std::uint32_t mask = 0;
+    for (int i = 0; i < int(how.lane_bit.size()); ++i)
+      if (const int bit = how.lane_bit[std::size_t(i)]; bit >= 0 && bit - i == shift) mask |= 1u << i;
+    if (mask == 0) continue;
+    Value* part = b.CreateAnd(index, b.getInt32(mask));
+    lane = b.CreateOr(lane,
+                      shift < 0 ? b.CreateLShr(part, std::uint64_t(-shift)) : b.CreateShl(part, std::uint64_t(shift)));
+  }
+  return lane;
+}
+
+TileValue gather_in_warp(Emitter& e, const ir::Inst& inst, const ir::WarpGather& how) {
+  llvm::IRBuilder<>& b = e.b;
+  const ir::Value x = inst.operands[0], result = inst.results[0];
+  const auto size = int(ir::element_bytes(e.type(x)));
+  const std::int64_t extent = e.type(x).shape[std::size_t(inst.i64(ir::AttrKey::axis))];
+  const Geometry& g = e.geometry_of(result);
+  const TileValue from = e.as_plain(x), wide = wide_indices(e, inst.operands[1]);
+  TileValue t;
+  for (int r = 0; r < g.regs(); ++r) {
+    t.regs.push_back({});
+    if (!g.live[std::size_t(r)]) continue;
+    Value* index = wide.regs[std::size_t(r)].v;
+    Value* low = b.CreateTrunc(index, b.getInt32Ty());
+    Value* lane = lane_of(e, how, low);
+    std::vector<Value*> choices;
+    for (int q : how.regs[std::size_t(r)]) {
+      Value* v = from.regs[std::size_t(q)].v;  // null: all of it is padding
+      choices.push_back(v == nullptr ? nullptr : from_lane(b, v, size, lane));
+    }
+    for (int i = 0; i < int(how.lane_bit.size()); ++i) {  // each register bit of the index halves the choices
+      if (how.lane_bit[std::size_t(i)] >= 0) continue;
+      Value* odd = b.CreateIsNotNull(b.CreateAnd(low, b.getInt32(1u << i)));
+      for (std::size_t c = 0; c < choices.size() / 2; ++c) {
+        Value *even_choice = choices[2 * c], *odd_choice = choices[2 * c + 1];
+        choices[c] = odd_choice == nullptr    ? even_choice
+                     : even_choice == nullptr ? odd_choice
+                                              : b.CreateSelect(odd, odd_choice, even_choice);
+      }
+      choices.resize(choices.size() / 2);
+    }
+    Value* inside = b.CreateICmpULT(index, b.getInt64(std::uint64_t(extent)));
+    t.regs.back().v = b.CreateSelect(inside, choices[0], llvm::Constant::getNullValue(choices[0]->getType()));
+  }
+  return t;
+}
+
+}  // namespace
+
+void emit_Gather(Emitter& e, const ir::Inst& inst) {
+  const ir::Value x = inst.operands[0], indices = inst.operands[1], result = inst.results[0];
+  KILN_CHECK(e.type(indices).layout == e.type(result).layout, "indices and result of a gather differ in layout");
+  if (const auto how = ir::warp_gather(e.f, inst)) return e.set_plain(result, gather_in_warp(e, inst, *how));
+  refuse_clusters(e, inst);
+  const auto axis = std::size_t(inst.i64(ir::AttrKey::axis));
+  const ir::Shape& shape = e.type(x).shape;
+  const Geometry& g = e.geometry_of(result);
+  const TileValue wide = wide_indices(e, indices);
   const Scratch scratch = e.scratch(inst);
   const Address all = Address::row_major(shape);
   scatter(e, e.as_plain(x), e.type(x), scratch, [&](int r) { return all.slot(e, e.geometry_of(x), r); });
@@ -327,8 +298,7 @@ void emit_Gather(Emitter& e, const ir::Inst& inst) {
   e.set_plain(result, gather(e, e.type(result), scratch, [&](int r) {
                 Value* index = wide.regs[std::size_t(r)].v;
                 Slot s = others.slot(e, g, r);
-                s.active =
-                    e.b.CreateICmpULT(index, e.b.getInt64(std::uint64_t(shape[axis])));  // a negative one is large
+                s.active = e.b.CreateICmpULT(index, e.b.getInt64(std::uint64_t(shape[axis])));
                 Value* along = e.b.CreateMul(e.b.CreateTrunc(index, e.b.getInt32Ty()),
                                              e.b.getInt32(std::uint32_t(all.stride[axis])));
                 s.v = s.v == nullptr ? along : e.b.CreateAdd(s.v, along);
