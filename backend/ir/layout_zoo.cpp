@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "runtime/base/error.h"
@@ -66,6 +67,44 @@ LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector
              fmt::format("blocked: order of {} axes for rank {}, vector of {}", order.size(), shape.size(), vector));
   if (!shape.empty()) owned[std::size_t(order[0])] = vector;
   return blocked(shape, owned, order, warps, blocks);
+}
+
+LinearLayout product_blocks(const std::vector<std::int64_t>& shape, int warps, int blocks) {
+  KILN_CHECK(shape.size() >= 2, fmt::format("product_blocks: rank {}", shape.size()));
+  LinearLayout layout(padded(shape));
+  const int rank = int(shape.size()), m = rank - 2, n = rank - 1;
+  std::vector<int> next(shape.size(), 0), left;  // by axis: bits taken, bits to take
+  for (std::int64_t extent : layout.out_shape()) left.push_back(std::countr_zero(std::uint64_t(extent)));
+  const auto take = [&](Hw h, int axis, int count) {
+    count = std::min(count, left[std::size_t(axis)]);
+    for (int i = 0; i < count; ++i, --left[std::size_t(axis)]) {
+      LinearLayout::Coord c(shape.size(), 0);
+      c[std::size_t(axis)] = std::int64_t(1) << next[std::size_t(axis)]++;
+      layout.add_bit(h, std::move(c));
+    }
+    return count;
+  };
+  const auto fill = [&](Hw h, int bits) {  // from the batches, then from the longer of M and N
+    for (int axis = 0; axis < m; ++axis) bits -= take(h, axis, bits);
+    for (; bits > 0 && left[std::size_t(m)] + left[std::size_t(n)] > 0; --bits)
+      take(h, left[std::size_t(m)] >= left[std::size_t(n)] ? m : n, 1);
+    for (; bits > 0; --bits) layout.add_bit(h, LinearLayout::Coord(shape.size(), 0));
+  };
+  const int lane_bits = 5, warp_bits = std::countr_zero(unsigned(warps)),
+            block_bits = std::countr_zero(unsigned(blocks));
+  const int registers = std::max(layout.total_out_bits() - lane_bits - warp_bits - block_bits, 0);
+  const int along_m = std::min({2, left[std::size_t(m)], registers / 2});
+  const int along_n = take(Hw::Register, n, std::min(2, registers - along_m));
+  take(Hw::Register, m, std::min(2, registers - along_n));
+  int lanes = lane_bits;
+  lanes -= take(Hw::Lane, n, 3);
+  lanes -= take(Hw::Lane, m, lanes);
+  lanes -= take(Hw::Lane, n, lanes);
+  fill(Hw::Lane, lanes);
+  fill(Hw::Warp, warp_bits);
+  fill(Hw::Block, block_bits);
+  for (int axis = rank - 1; axis >= 0; --axis) take(Hw::Register, axis, left[std::size_t(axis)]);
+  return layout;
 }
 
 std::vector<int> row_major(int rank) {

@@ -34,6 +34,14 @@ LinearLayout blocked(const std::vector<std::int64_t>& shape, std::int64_t vector
 LinearLayout blocked(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& owned,
                      const std::vector<int>& order, int warps, int blocks = 1);
 
+/// Register layout for the result of a product of matrices, [batches…, M, N], computed by threads: each owns 4x4
+/// elements or fewer, eight lanes stand side by side along N and four along M, so that one wavefront reads 128
+/// neighbouring bytes of b and few rows of a, and results are stored in vectors of 4. Warps are spread over the batches
+/// first, then so that a thread's further 4x4 blocks stay as square as possible. Smaller tiles give up elements a
+/// thread first, and replicate last.
+/// @post surjective; injective over registers
+LinearLayout product_blocks(const std::vector<std::int64_t>& shape, int warps, int blocks = 1);
+
 /// Axes from the last to the first: the order of a row-major tile.
 std::vector<int> row_major(int rank);
 

@@ -4,7 +4,7 @@
 //    operands (reductions) take that of what they work on. What control flow carries has the layout of its first value,
 //    or of the next one, or that of its shape.
 // 2. A value's *home* is the layout it gets without moving elements: a large load's own, what follows from it through
-//    elementwise ops, permutations, slices (backend/ir/op/result_layout.h). Cheap values have none: they are computed
+//    elementwise ops, permutations, slices (backend/ir/op/result_layout.h); a product's blocks. Cheap values have none: they are computed
 //    wherever they are needed.
 // 3. From each store, reduction and yield backwards, every value is asked for in a layout, and its operands in what
 //    follows (backend/ir/op/operand_layout.h). A value asked for in a layout that its loads would suffer from stays at
@@ -138,6 +138,7 @@ class Layouts {
     std::optional<LayoutId> h;
     const Inst inst = f_.inst(i);
     if (inst.op == Op::Load) h = accesses_.of(i);
+    else if (inst.op == Op::Dot) h = f_.intern(product_blocks(t.shape, f_.exec->warps, f_.exec->cluster));
     else
       for (std::size_t k = 0; k < inst.operands.size() && !h; ++k)
         if (const auto from = home(inst.operands[k]))
@@ -193,6 +194,7 @@ class Layouts {
     const Inst inst = f_.inst(i);
     std::int64_t total = 0;
     if (inst.op == Op::Load) total = accesses_.of(i) && !accesses_.coalesced(i, f_.layout(l)) ? bytes_of(v) : 0;
+    if (inst.op == Op::Dot && home(v) != l) total = 2 * bytes_of(v);  // its operands would be read many times
     std::set<std::uint32_t> seen;
     for (std::size_t k = 0; k < inst.operands.size(); ++k)
       if (f_.type(inst.operands[k]).tile && seen.insert(inst.operands[k].id).second)

@@ -21,15 +21,13 @@ void sort(const Handle* const* tiles, Made* sorted, std::size_t count, int axis,
 template <std::same_as<Tile>... T>
 [[nodiscard]] std::tuple<T...> sort(const std::tuple<T...>& tiles, int axis = -1, bool descending = false,
                                     RawLoc l = RawLoc::current()) {
-  return std::apply(
-      [&](const T&... t) {
-        const Handle* in[] = {&t...};
-        detail::Made out[sizeof...(T)];
-        detail::sort(in, out, sizeof...(T), axis, descending, l);
-        std::size_t i = 0;
-        return std::tuple<T...>{(static_cast<void>(sizeof(T)), Tile(out[i++]))...};
-      },
-      tiles);
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const Handle* in[] = {&std::get<I>(tiles)...};
+    detail::Made out[sizeof...(T)];
+    detail::sort(in, out, sizeof...(T), axis, descending, l);
+    return std::tuple<T...>{Tile(out[I])...};
+  }
+  (std::index_sequence_for<T...>{});
 }
 
 /// For each position along `axis`, which position of x stands there when x is sorted (index).

@@ -1,4 +1,4 @@
-// The blocked layout: threads own vectors of neighbours, small tiles are replicated, odd extents are padded.
+// The layouts by name: threads own vectors of neighbours or blocks, small tiles are replicated, odd extents are padded.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -63,6 +63,31 @@ TEST(Blocked, BlockBitsDistributeOverACluster) {
   EXPECT_EQ(l.in_size(Hw::Block), 4);
   EXPECT_EQ(l.basis(Hw::Block, 0), (LinearLayout::Coord{128}));
   EXPECT_TRUE(l.surjective() && l.injective());
+}
+
+TEST(ProductBlocks, ThreadsOwnSquaresAndLanesStandAlongTheLastAxis) {
+  const LinearLayout l = product_blocks({128, 128}, 8);
+  EXPECT_TRUE(l.surjective() && l.injective());
+  EXPECT_EQ(l.in_size(Hw::Register), 64);
+  const LinearLayout::Coord registers = l.apply({{Hw::Register, 15}}), lanes = l.apply({{Hw::Lane, 31}});
+  EXPECT_EQ(registers, (LinearLayout::Coord{3, 3}));
+  EXPECT_EQ(lanes, (LinearLayout::Coord{12, 28}));
+  EXPECT_EQ(l.basis(Hw::Register, 4), (LinearLayout::Coord{0, 64}));
+  EXPECT_EQ(l.basis(Hw::Register, 5), (LinearLayout::Coord{64, 0}));
+}
+
+TEST(ProductBlocks, EveryShapeIsCovered) {
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{
+           {1, 1}, {1, 64}, {64, 1}, {3, 5}, {16, 16}, {2, 100}, {256, 8}, {5, 7, 9}, {64, 4, 4}, {2, 3, 16, 16}})
+    for (int warps : {1, 4, 16}) {
+      const LinearLayout l = product_blocks(shape, warps);
+      EXPECT_TRUE(l.surjective()) << l.str();
+      EXPECT_EQ(l.free_bits(Hw::Register), 0) << l.str();
+      EXPECT_EQ(l.in_bits(Hw::Lane), 5);
+      EXPECT_EQ(l.in_size(Hw::Warp), warps);
+      // A thread has a second element only where every thread has one.
+      EXPECT_TRUE(l.in_bits(Hw::Register) == 0 || l.injective()) << l.str();
+    }
 }
 
 TEST(Padded, RoundsUpToPowersOfTwo) {

@@ -1,9 +1,13 @@
 // Products of matrices: the last two axes of a, b and acc, batched over those before.
+#include "backend/ir/op/dot.h"
+
 #include <cmath>
 
+#include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/infer.h"
 #include "backend/ir/op/numeric.h"
+#include "backend/ir/op/scratch.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -63,7 +67,29 @@ void product(Evaluator& e, const Inst& inst) {
   std::copy(sums.begin(), sums.end(), e.out<T>(inst.results[0]));
 }
 
+/// Bytes of operand k for each position along k.
+std::int64_t position_bytes(const Function& f, const Inst& dot, std::size_t operand) {
+  const Shape& shape = f.type(dot.operands[operand]).shape;
+  const std::size_t depth = shape.size() - (operand == 0 ? 1 : 2);
+  return padded_elements(shape) / padded(shape[depth]) * bytes(f.type(dot.results[0]).dtype);
+}
+
 }  // namespace
+
+std::int64_t dot_slice(const Function& f, const Inst& dot) {
+  std::int64_t slice = padded(f.type(dot.operands[0]).shape.back());
+  const std::int64_t each = position_bytes(f, dot, 0) + position_bytes(f, dot, 1);
+  while (slice > 1 && slice * each > kDotScratch) slice /= 2;
+  return slice;
+}
+
+std::int64_t dot_slice_bytes(const Function& f, const Inst& dot, std::size_t operand) {
+  return dot_slice(f, dot) * position_bytes(f, dot, operand);
+}
+
+std::int64_t scratch_dot(const Function& f, const Inst& dot) {
+  return dot_slice_bytes(f, dot, 0) + dot_slice_bytes(f, dot, 1);
+}
 
 Types infer_Dot(const InferInput& in) {
   const Type &a = in.type(0), &b = in.type(1), &acc = in.type(2);

@@ -22,6 +22,9 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
     case Op::Cat:
     case Op::Flip:
     case Op::Gather: return scratch_shape(f, inst);
+    case Op::Dot: return scratch_dot(f, inst);
+    case Op::Sort: return scratch_sort(f, inst);
+    case Op::Histogram: return scratch_histogram(f, inst);
     default: return 0;
   }
 }

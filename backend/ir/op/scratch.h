@@ -19,6 +19,9 @@ std::int64_t scratch_load(const Function& f, const Inst& inst);
 std::int64_t scratch_reduce(const Function& f, const Inst& inst);
 std::int64_t scratch_scan(const Function& f, const Inst& inst);
 std::int64_t scratch_shape(const Function& f, const Inst& inst);
+std::int64_t scratch_dot(const Function& f, const Inst& inst);
+std::int64_t scratch_sort(const Function& f, const Inst& inst);
+std::int64_t scratch_histogram(const Function& f, const Inst& inst);
 
 /// Bytes [lo, hi) of the program's shared memory.
 struct SharedRange {

@@ -1,11 +1,16 @@
 // Sort along an axis, and histogram.
+#include "backend/ir/op/sort.h"
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/infer.h"
 #include "backend/ir/op/numeric.h"
+#include "backend/ir/op/scratch.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -68,6 +73,43 @@ void eval_Sort(Evaluator& e, const Inst& inst) {
         std::memcpy(to + (first + i * stride) * bytes, from + order[i] * bytes, bytes);
     }
   }
+}
+
+std::optional<SortPlace> sort_place(const LinearLayout& l, int axis, int bit) {
+  LinearLayout::Coord wanted(std::size_t(l.rank()), 0);
+  wanted[std::size_t(axis)] = std::int64_t(1) << bit;
+  for (Hw h : {Hw::Register, Hw::Lane})
+    for (int i = 0; i < l.in_bits(h); ++i)
+      if (l.basis(h, i) == wanted) return SortPlace{h, i};
+  return std::nullopt;
+}
+
+int sort_position_bits(const Function& f, const Inst& sort) {
+  const std::int64_t extent = f.type(sort.operands[0]).shape[std::size_t(sort.i64(AttrKey::axis))];
+  return std::countr_zero(std::uint64_t(padded(extent)));
+}
+
+// The key, its position, and for floats whether it is -0, which has the order of +0.
+int sort_packed_bytes(const Function& f, const Inst& sort) {
+  const DType key = f.type(sort.operands[0]).dtype;
+  const int wanted = std::max(bits(key), 8) + sort_position_bits(f, sort) + (is_float(key) ? 1 : 0);
+  return std::max(4, int(std::bit_ceil(unsigned(wanted))) / 8);
+}
+
+/// Packed keys where elements of different warps are compared; then one tile at a time that follows the first.
+std::int64_t scratch_sort(const Function& f, const Inst& sort) {
+  const Type& key = f.type(sort.results[0]);
+  const LinearLayout& l = f.layout(key.layout);
+  std::int64_t element = 0;
+  for (int bit = 0; bit < sort_position_bits(f, sort); ++bit)
+    if (!sort_place(l, int(sort.i64(AttrKey::axis)), bit)) element = sort_packed_bytes(f, sort);
+  for (std::size_t t = 1; t < sort.results.size(); ++t)
+    element = std::max(element, std::int64_t(bytes(f.type(sort.results[t]).dtype)));
+  return element * padded_elements(key.shape);
+}
+
+std::int64_t scratch_histogram(const Function& f, const Inst& histogram) {
+  return padded_elements(f.type(histogram.results[0]).shape) * bytes(DType::i32);
 }
 
 Types infer_Histogram(const InferInput& in) {

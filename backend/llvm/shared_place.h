@@ -1,0 +1,58 @@
+// SharedPlace: where the elements of a tile stand in shared memory, as a linear map over GF(2).
+//
+// The byte offset of an element is the exclusive or of one basis for each bit of its coordinates that is 1. Plain rows
+// are the case in which the bases are the strides' powers of two; a swizzle adds low bits to some of them, so that the
+// eight 16-byte units that one wavefront moves lie in eight different groups of four banks:
+//
+//     a 32x16 tile of f32, vectors along its rows, read by lanes that stand below each other:
+//     column bits 0…3 -> 4, 8, 16, 32      row bits 0…4 -> 64, 128 ^ 16, 256 ^ 32, 512, …
+//
+// Because the map is linear, a thread's part and a register's part of a coordinate are looked up apart: the former
+// once, the latter while compiling.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/ir/layout.h"
+
+namespace kiln::cg {
+
+class SharedPlace {
+ public:
+  using Bases = std::vector<std::int64_t>;  ///< of one axis: bytes, by bit
+
+  SharedPlace() = default;
+  /// Elements of `bytes` bytes, a power of two; the first of `order` runs fastest, and each axis has as many bits as
+  /// `bits` says: higher ones have no influence.
+  SharedPlace(std::int64_t bytes, const std::vector<int>& order, const std::vector<int>& bits);
+
+  /// Elements of `bytes` bytes in the order of the layout's lanes, then registers, then the rest, so that lanes that
+  /// each access one of their elements touch neighbours.
+  SharedPlace(std::int64_t bytes, const ir::LinearLayout& l);
+
+  /// Swizzles 16-byte units so that neither readers nor writers meet in a group of banks, if there is a way. Each is a
+  /// list of coordinates by which the lanes of one wavefront differ, at most three that count.
+  void swizzle(const std::vector<ir::LinearLayout::Coord>& readers,
+               const std::vector<ir::LinearLayout::Coord>& writers);
+
+  std::int64_t bytes() const { return bytes_; }
+  /// Offset of the element at this coordinate; axes beyond the given ones are at 0.
+  std::int64_t at(const ir::LinearLayout::Coord& coordinate) const;
+  /// What position `x` along `axis` adds (by exclusive or).
+  llvm::Value* at(llvm::IRBuilder<>& b, int axis, llvm::Value* x) const;
+  /// All bits that positions along `axis` whose bits are in `mask` may set.
+  std::int64_t reach(int axis, std::int64_t mask) const;
+
+ private:
+  std::vector<Bases> axes_;
+  std::int64_t bytes_ = 0;
+};
+
+/// Pointer to the element of a thread whose offset is `thread` ^ `part`, in a tile at the shared address `tile` (i32).
+/// `reach`: all bits that `thread` may have; the others of `part` end in the address field of the access.
+llvm::Value* shared_address(llvm::IRBuilder<>& b, llvm::Value* tile, llvm::Value* thread, std::int64_t reach,
+                            std::int64_t part);
+
+}  // namespace kiln::cg
