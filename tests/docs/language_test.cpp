@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <kiln/kiln.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kiln::test {
@@ -63,6 +64,24 @@ constinit auto copy = kernel("copy", [](In<float> x, Out<float> y, Int n, Tune<B
   store(y + i, v, mask);
 });
 
+constinit auto matmul = kernel("matmul", [](In<float> a, In<float> b, Out<float> c, Int M, Int N, Int K, Const<int> BM,
+                                            Const<int> BN, Const<int> BK) {
+  Tile m = expand(program_id(1) * BM + arange(BM), 1), n = program_id(0) * BN + arange(BN);
+  Tile acc = zeros(f32, {BM, BN});
+  for (Scalar k : range(0, K, BK)) {
+    Tile kx = k + arange(BK), ky = expand(kx, 1);
+    Tile x = load(a + (m * K + kx), m < M && kx < K), y = load(b + (ky * N + n), ky < K && n < N);
+    acc = dot(x, y, acc);
+  }
+  store(c + (m * N + n), acc, m < M && n < N);
+});
+
+// The backward pass calls this with the gradient as x: the same seed and offsets give the same mask.
+constinit auto dropout = kernel("dropout", [](In<float> x, Out<float> y, Int n, Int seed, Float p, Const<int> BLOCK) {
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), inside = i < n;
+  store(y + i, select(rand(seed, i) >= p, load(x + i, inside) / (1 - p), 0), inside);
+});
+
 // clang-format on
 
 class LanguagePage : public testing::Test {
@@ -121,6 +140,30 @@ TEST_F(LanguagePage, TurnsPairs) {
   rotary.launch(stream, 2, x, a, y, 2);
   const std::vector<float> got = y.to_vector(), want{1, -2, 0, 0, 3, 4, 5, 6};
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+}
+
+TEST_F(LanguagePage, MultipliesMatrices) {
+  const int m = 20, n = 33, k = 40;
+  std::vector<float> x(std::size_t(m * k)), y(std::size_t(k * n)), want(std::size_t(m * n));
+  for (int i = 0; i < m * k; ++i) x[std::size_t(i)] = float(i % 7 - 3);
+  for (int i = 0; i < k * n; ++i) y[std::size_t(i)] = float(i % 5 - 2);
+  for (int i = 0; i < m * n; ++i)
+    for (int l = 0; l < k; ++l) want[std::size_t(i)] += x[std::size_t(i / n * k + l)] * y[std::size_t(l * n + i % n)];
+  auto a = buffer(x), b = buffer(y), c = buffer(std::vector<float>(std::size_t(m * n)));
+  matmul.launch(stream, {cdiv(n, 32), cdiv(m, 16)}, a, b, c, m, n, k, 16, 32, 16);
+  EXPECT_EQ(c.to_vector(), want);
+}
+
+TEST_F(LanguagePage, DropsTheSameElementsAgain) {
+  const int n = 1000;
+  auto x = buffer(std::vector<float>(1000, 1.f)), y = buffer(std::vector<float>(1000));
+  auto again = buffer(std::vector<float>(1000));
+  dropout.launch(stream, cdiv(n, 256), x, y, n, 7, 0.5f, 256);
+  dropout.launch(stream, cdiv(n, 1024), x, again, n, 7, 0.5f, 1024);
+  const auto got = y.to_vector();
+  EXPECT_EQ(got, again.to_vector());
+  EXPECT_NEAR(double(std::count(got.begin(), got.end(), 2.f)), 500, 80);
+  EXPECT_EQ(std::count(got.begin(), got.end(), 2.f) + std::count(got.begin(), got.end(), 0.f), n);
 }
 
 TEST_F(LanguagePage, TunesByName) {

@@ -284,6 +284,32 @@ TEST_P(Dot, ProductsMayBeFactors) {
   }
 }
 
+constinit auto looped = kernel("looped", [](In<float> a, In<float> b, Out<float> c, Int M, Int N, Int K, Const<int> BM,
+                                            Const<int> BN, Const<int> BK) {
+  Tile m = expand(program_id(1) * BM + arange(BM), 1), n = program_id(0) * BN + arange(BN);
+  Tile acc = zeros(f32, {BM, BN});
+  for (Scalar k : range(0, K, BK)) {
+    Tile kx = k + arange(BK), ky = expand(kx, 1);
+    acc = dot(load(a + (m * K + kx), m < M && kx < K), load(b + (ky * N + n), ky < K && n < N), acc);
+  }
+  store(c + (m * N + n), acc, m < M && n < N);
+});
+
+// Any number of trips, none among them; the last step of k is masked.
+TEST_P(Dot, LoopsAccumulate) {
+  for (int k : {0, 1, 7, 8, 9, 41}) {
+    const int m = 37, n = 50;
+    const auto a = numbers<float>(std::size_t(m * k + 1), 1), b = numbers<float>(std::size_t(k * n + 1), 2);
+    const auto want =
+        product_of(a, b, std::vector<float>(std::size_t(m * n)), 1, std::size_t(m), std::size_t(n), std::size_t(k));
+    Buffer<float> x = buffer_of(device(), a), y = buffer_of(device(), b), out(device(), std::size_t(m * n));
+    const Stream s(device());
+    looped.launch(s, {cdiv(n, 32), cdiv(m, 16)}, x, y, out, m, n, k, 16, 32, 8);
+    s.synchronize();
+    EXPECT_EQ(out.to_vector(), want) << k;
+  }
+}
+
 TEST(DotLanguage, TheAccumulatorHoldsBothOperands) {
   auto k = kernel("types", [](Out<float>) {
     auto dtype = [](DType a, DType b) { return dot(zeros(a, {2, 3}), zeros(b, {3, 4})).dtype(); };
@@ -363,6 +389,16 @@ TEST(DotCode, ThreadsOwnBlocksAndReadVectorsWithoutConflicts) {
   s.synchronize();
   EXPECT_GT(d.counters().shared_accesses, 0u);
   EXPECT_EQ(d.counters().bank_conflicts, 0u);
+}
+
+// The whole of a matrix product: an accumulator that stays in its registers, two barriers a step.
+TEST(DotCode, ALoopOfProductsKeepsItsSumsInRegisters) {
+  const Device d = Device::simulator("sm_90a");
+  Buffer<float> a(d, 1 << 20), b(d, 1 << 20), o(d, 1 << 20);
+  const std::string ptx = looped.with({.num_warps = 8}).image(d, a, b, o, 1024, 1024, 1024, 128, 128, 16).ptx;
+  EXPECT_EQ(count(ptx, "fma.rn.f32"), 8 * 8 * 4);
+  EXPECT_EQ(count(ptx, "ld.shared.v4"), 8 + 2 * 4);
+  EXPECT_EQ(count(ptx, "bar.sync"), 2);
 }
 
 TEST(DotCode, OperandsInEitherDirectionCauseNoConflicts) {

@@ -244,6 +244,42 @@ TEST(SortCode, ARowOfFourThousandCompilesWithinASecondWithoutConflicts) {
   EXPECT_EQ(d.counters().bank_conflicts, 0u);
 }
 
+// --- the k largest ---------------------------------------------------------------------------------------------------
+
+constinit auto top =
+    kernel("top", [](In<float> x, Out<float> v, Out<std::int32_t> p, Const<int> R, Const<int> N, Const<int> K) {
+      Tile row = expand(arange(R), 1);
+      auto [best, where] = topk(load(x + (row * N + arange(N))), K);
+      store(v + (row * K + arange(K)), best);
+      store(p + (row * K + arange(K)), where.cast(i32));
+    });
+
+TEST_P(Sort, TopKIsLargestFirstWithTheLowestPositionOfEqualOnes) {
+  struct Case {
+    int rows, n, k;
+  };
+  for (const Case& c : {Case{1, 1, 1}, {3, 100, 1}, {4, 33, 5}, {1, 8, 8}, {2, 1000, 100}}) {
+    auto x = numbers<float>(std::size_t(c.rows * c.n), 5);
+    for (float& v : x) v = std::round(v / 8);
+    x[0] = std::numeric_limits<float>::quiet_NaN();
+    Buffer<float> in = buffer_of(device(), x), values(device(), std::size_t(c.rows * c.k));
+    Buffer<std::int32_t> places(device(), std::size_t(c.rows * c.k));
+    const Stream s(device());
+    top.launch(s, 1, in, values, places, c.rows, c.n, c.k);
+    s.synchronize();
+    const auto v = values.to_vector();
+    const auto p = places.to_vector();
+    for (int r = 0; r < c.rows; ++r) {
+      const std::vector<float> row(x.begin() + r * c.n, x.begin() + (r + 1) * c.n);
+      const std::vector<int> order = order_of(row, true);
+      for (int i = 0; i < c.k; ++i) {
+        EXPECT_EQ(p[std::size_t(r * c.k + i)], order[std::size_t(i)]) << c.n << " " << c.k << " " << r << " " << i;
+        EXPECT_TRUE(same(v[std::size_t(r * c.k + i)], row[std::size_t(order[std::size_t(i)])]));
+      }
+    }
+  }
+}
+
 // --- histogram -------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -302,6 +338,17 @@ TEST_P(Histogram, TakesTilesOfAnyRankAndIndices) {
   k.launch(s, 1, out);
   s.synchronize();
   EXPECT_EQ(out.to_vector(), want);
+}
+
+TEST(HistogramCode, CountersThatDoNotFitAreRefusedWithBothNumbers) {
+  const Device d = Device::simulator("sm_90a");
+  auto k = kernel("wide", [](Out<std::int32_t> o) { store(o + arange(60000), histogram(arange(64), 60000)); });
+  Buffer<std::int32_t> out(d, 60000);
+  const std::string what =
+      kiln::test::error_of<UserError>([&] { k.with({.num_warps = 32}).launch(Stream(d), 1, out); });
+  EXPECT_THAT(what, testing::HasSubstr("262144"));
+  EXPECT_THAT(what, testing::HasSubstr("232448"));
+  EXPECT_THAT(what, testing::HasSubstr("histogram"));
 }
 
 // --- errors ----------------------------------------------------------------------------------------------------------
