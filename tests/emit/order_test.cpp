@@ -160,5 +160,90 @@ TEST(Order, ClustersUseTheClusterBarrier) {
   )");
 }
 
+/// Tiles of 32x32 that are transposed, so that each transposition goes through shared memory.
+std::string transposing(const std::string& body) {
+  return R"(
+    kernel "k" stage=laid
+    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+    param "x" : ptr<i32> access=readwrite align=16
+    layout #0 = [register=(4,0)(8,0)(16,0) lane=(0,1)(0,2)(0,4)(0,8)(0,16) warp=(1,0)(2,0)] -> 32x32
+    layout #1 = [register=(0,4)(0,8)(0,16) lane=(1,0)(2,0)(4,0)(8,0)(16,0) warp=(0,1)(0,2)] -> 32x32
+    {
+      %0 = param index=0 : ptr<i32>
+      %1 = program_id axis=0 : index
+      %2 = cast %1 : i32
+      %3 = splat %2 : tile<32x32xi32, #0>
+      %lo = constant value=index(0) : index
+      %hi = constant value=index(10) : index
+      %one = constant value=index(1) : index
+)" + body +
+         "    }\n";
+}
+
+int barriers(const std::string& text) { return count(ptx_of(text), "bar.sync 0;"); }
+
+TEST(Order, ExchangesWithPlacesOfTheirOwnDoNotWaitForEachOther) {
+  // Two scratches of 4 KB: written, one barrier each, read.
+  const std::string two = transposing(R"(
+      %4 = convert %3 : tile<32x32xi32, #1>
+      %5 = convert %4 : tile<32x32xi32, #0>
+      %6 = convert %5 : tile<32x32xi32, #1>
+  )");
+  EXPECT_EQ(barriers(two), 3);
+}
+
+TEST(Order, AnExchangeInALoopWaitsForItsLastReaders) {
+  const std::string text = transposing(R"(
+      %4 = for %lo, %hi, %one, %3 : tile<32x32xi32, #0> {(%5 : index, %6 : tile<32x32xi32, #0>)
+        %7 = convert %6 : tile<32x32xi32, #1>
+        %8 = neg %7 : tile<32x32xi32, #1>
+        %9 = convert %8 : tile<32x32xi32, #0>
+        yield %9
+      }
+  )");
+  // Each convert one between write and read; the first is read before the second's barrier, so none at the end.
+  EXPECT_EQ(barriers(text), 2);
+  const std::string one = transposing(R"(
+      for %lo, %hi, %one {(%5 : index)
+        %7 = convert %3 : tile<32x32xi32, #1>
+        yield
+      }
+  )");
+  EXPECT_EQ(barriers(one), 2);
+}
+
+TEST(Order, WhatABranchMayHaveReadIsWaitedForBehindIt) {
+  // 16 KB each, so that both have one place.
+  const std::string text = R"(
+    kernel "k" stage=laid
+    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+    param "n" : index access=read
+    layout #0 = [register=(4,0)(8,0)(16,0)(32,0)(0,32) lane=(0,1)(0,2)(0,4)(0,8)(0,16) warp=(1,0)(2,0)] -> 64x64
+    layout #1 = [register=(0,4)(0,8)(0,16)(0,32)(32,0) lane=(1,0)(2,0)(4,0)(8,0)(16,0) warp=(0,1)(0,2)] -> 64x64
+    {
+      %0 = param index=0 : index
+      %1 = constant value=index(0) : index
+      %2 = cast %0 : i32
+      %3 = splat %2 : tile<64x64xi32, #0>
+      %4 = eq %0, %1 : i1
+      if %4 {
+        %5 = convert %3 : tile<64x64xi32, #1>
+        yield
+      } {
+        yield
+      }
+      %6 = convert %3 : tile<64x64xi32, #1>
+    }
+    // CHECK: st.shared
+    // CHECK: bar.sync 0;
+    // CHECK: ld.shared
+    // CHECK: bar.sync 0;
+    // CHECK: st.shared
+    // CHECK: bar.sync 0;
+    // CHECK: ld.shared
+  )";
+  EXPECT_PTX(text);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -40,7 +40,8 @@ std::int64_t shared_bytes(const Function& f) {
     const SharedRange range = scratch_range(f, f.inst(i));
     if (range.bytes() > 0) end = std::max(end, range.hi);
   });
-  return end;
+  constexpr std::int64_t kRow = 128;  // of all banks: where the next program of a block starts
+  return (end + kRow - 1) / kRow * kRow;
 }
 
 bool has_control_flow(const Function& f) {
