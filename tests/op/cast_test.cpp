@@ -21,6 +21,15 @@ TEST_P(Cast, ToEveryTypeIsOneRounding) {
       if (!saturate || is_float(to)) expect_as_interpreted(cast_kernel(from, to, saturate), columns);
 }
 
+TEST_P(Cast, IsTheSameOnTilesScalarsAndConstants) {
+  DType from = all_dtypes()[GetParam()];
+  const Columns columns = sample({sweep_values(from, 60)}, 60);
+  for (DType to : all_dtypes()) {
+    Kernel kernel = cast_kernel(from, to, false);
+    expect_in_every_form(kernel, columns, interpreter_machine().run(kernel, columns));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(From, Cast, testing::Range<std::size_t>(0, all_dtypes().size()),
                          [](const auto& p) { return std::string(name(all_dtypes()[p.param])); });
 
@@ -51,7 +60,7 @@ struct Case {
   std::uint64_t x, want;
 };
 
-TEST(CastCases, HoldOnEveryMachine) {
+TEST(CastCases, HoldOnEveryMachineInEveryForm) {
   using D = DType;
   const std::vector<Case> cases = {
       {D::f16, D::f8e5m2, false, 0x7c00, 0x7c},  // infinity stays
@@ -81,8 +90,7 @@ TEST(CastCases, HoldOnEveryMachine) {
   };
   for (const Case& c : cases) {
     Kernel kernel = cast_kernel(c.from, c.to, c.saturate);
-    expect_equal(interpreter_machine(), kernel, {{c.x}}, {c.want});
-    for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, {{c.x}}, {c.want});
+    expect_in_every_form(kernel, {{c.x}}, {c.want});
   }
 }
 

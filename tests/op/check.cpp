@@ -17,6 +17,14 @@ std::string number(DType d, std::uint64_t pattern) {
 
 }  // namespace
 
+Columns sample(const Columns& columns, std::size_t n) {
+  Columns some(columns.size());
+  const std::size_t step = columns[0].size() / n + 1;
+  for (std::size_t k = 0; k < columns.size(); ++k)
+    for (std::size_t i = 0; i < columns[k].size(); i += step) some[k].push_back(columns[k][i]);
+  return some;
+}
+
 Failures::~Failures() {
   if (count_) ADD_FAILURE() << where_ << ": " << count_ << " wrong results, the first: " << first_;
 }
@@ -44,6 +52,17 @@ void expect_equal(Machine& machine, const Kernel& kernel, const Columns& columns
 void expect_as_interpreted(const Kernel& kernel, const Columns& columns) {
   std::vector<std::uint64_t> want = interpreter_machine().run(kernel, columns);
   for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, columns, want);
+}
+
+void expect_in_every_form(Kernel kernel, const Columns& columns, const std::vector<std::uint64_t>& want) {
+  const std::string name = kernel.name;
+  for (const auto& [form, suffix] :
+       {std::pair{Form::Tiles, "_tiles"}, {Form::Scalars, "_scalars"}, {Form::Constants, "_constants"}}) {
+    kernel.form = form;
+    kernel.name = name + suffix;
+    expect_equal(interpreter_machine(), kernel, columns, want);
+    for (const auto& machine : compiled_machines()) expect_equal(*machine, kernel, columns, want);
+  }
 }
 
 }  // namespace kiln::test

@@ -7,8 +7,8 @@
 
 namespace kiln::test {
 
-/// columns[k][i]: pattern of operand k of case i.
-using Columns = std::vector<std::vector<std::uint64_t>>;
+/// About `n` of the cases, spread over all.
+Columns sample(const Columns& columns, std::size_t n);
 
 /// Counts the wrong results of one kernel on one machine; the destructor fails the test with the first.
 class Failures {
@@ -31,5 +31,7 @@ void expect_equal(Machine& machine, const Kernel& kernel, const Columns& columns
                   const std::vector<std::uint64_t>& want);
 /// Runs `kernel` on the interpreter and expects the same patterns of every compiled machine.
 void expect_as_interpreted(const Kernel& kernel, const Columns& columns);
+/// Runs `kernel` in each form on every machine and expects these patterns.
+void expect_in_every_form(Kernel kernel, const Columns& columns, const std::vector<std::uint64_t>& want);
 
 }  // namespace kiln::test

@@ -13,11 +13,14 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;
 
+std::int64_t programs(Form form, std::int64_t n) {
+  return form == Form::Tiles ? (n + kBlock - 1) / kBlock : form == Form::Scalars ? n : 1;
+}
+
 class InterpreterMachine : public Machine {
  public:
   std::string name() const override { return "interpreter"; }
-  std::vector<std::uint64_t> run(const Kernel& kernel,
-                                 const std::vector<std::vector<std::uint64_t>>& columns) override {
+  std::vector<std::uint64_t> run(const Kernel& kernel, const Columns& columns) override {
     auto n = static_cast<std::int64_t>(columns[0].size());
     std::vector<std::vector<std::byte>> memory;
     for (std::size_t k = 0; k < columns.size(); ++k) memory.push_back(to_bytes(kernel.inputs[k], columns[k]));
@@ -31,7 +34,7 @@ class InterpreterMachine : public Machine {
       address += (m.size() + 4095) / 4096 * 4096;
     }
     args.push_back(ir::Literal::of_int(DType::index, n));
-    ir::eval(trace(kernel), {{(n + kBlock - 1) / kBlock, 1, 1}}, args, blocks);
+    ir::eval(trace(kernel, columns), {{programs(kernel.form, n), 1, 1}}, args, blocks);
     return from_bytes(kernel.output, memory.back());
   }
 };
@@ -40,10 +43,9 @@ class DeviceMachine : public Machine {
  public:
   explicit DeviceMachine(Device device) : device_(std::move(device)), stream_(device_) {}
   std::string name() const override { return device_.name(); }
-  std::vector<std::uint64_t> run(const Kernel& kernel,
-                                 const std::vector<std::vector<std::uint64_t>>& columns) override {
+  std::vector<std::uint64_t> run(const Kernel& kernel, const Columns& columns) override {
     auto n = static_cast<std::int64_t>(columns[0].size());
-    rt::KernelImage image = compile(trace(kernel), target_named(device_.target(), device_.ptx_version()), {});
+    rt::KernelImage image = compile(trace(kernel, columns), target_named(device_.target(), device_.ptx_version()), {});
     std::vector<Buffer<std::uint8_t>> memory;
     rt::ArgPack args;
     for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -56,7 +58,7 @@ class DeviceMachine : public Machine {
     memory.emplace_back(device_, out_bytes);
     args.pointer(kernel.output, rt::Access::Write, memory.back().ptr(), out_bytes, &device_);
     args.index(n);
-    rt::launch(*device_.load(image), stream_, Grid((n + kBlock - 1) / kBlock), args);
+    rt::launch(*device_.load(image), stream_, Grid(programs(kernel.form, n)), args);
     stream_.synchronize();
     std::vector<std::byte> out(out_bytes);
     memory.back().download({reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
@@ -68,17 +70,8 @@ class DeviceMachine : public Machine {
   Stream stream_;
 };
 
-}  // namespace
-
-ir::Function trace(const Kernel& kernel) {
-  ir::Function f(kernel.name);
-  for (DType d : kernel.inputs) f.params.push_back({ir::Type::pointer(d, true), "", rt::Access::Read, bytes(d), false});
-  f.params.push_back({ir::Type::pointer(kernel.output), "out", rt::Access::Write, bytes(kernel.output), false});
-  f.params.push_back({ir::Type::scalar(DType::index), "n", rt::Access::Read, 1, false});
-  ir::Builder b(f);
+void trace_tiles(const Kernel& kernel, ir::Builder& b, const std::vector<ir::Value>& params) {
   SourceLoc at;
-  std::vector<ir::Value> params;
-  for (std::size_t i = 0; i < f.params.size(); ++i) params.push_back(b.param(static_cast<int>(i), at));
   ir::Shape shape{kBlock};
   ir::Value block = b.constant(ir::Literal::of_int(DType::index, kBlock), at);
   ir::Value first = b.elementwise(ir::Op::Mul, {b.program_id(0, at), block}, at);
@@ -89,6 +82,42 @@ ir::Function trace(const Kernel& kernel) {
   for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
     values.push_back(b.load(pointers(k), mask, {}, ir::CacheHint::Plain, at));
   b.store(pointers(kernel.inputs.size()), kernel.body(b, values), mask, ir::CacheHint::Plain, at);
+}
+
+void trace_scalars(const Kernel& kernel, ir::Builder& b, const std::vector<ir::Value>& params) {
+  const ir::Value i = b.program_id(0, {});
+  std::vector<ir::Value> values;
+  for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
+    values.push_back(b.load(b.ptr_add(params[k], i, {}), {}, {}, ir::CacheHint::Plain, {}));
+  b.store(b.ptr_add(params[kernel.inputs.size()], i, {}), kernel.body(b, values), {}, ir::CacheHint::Plain, {});
+}
+
+void trace_constants(const Kernel& kernel, ir::Builder& b, const std::vector<ir::Value>& params,
+                     const Columns& columns) {
+  for (std::size_t i = 0; i < columns[0].size(); ++i) {
+    std::vector<ir::Value> values;
+    for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
+      values.push_back(b.constant(ir::Literal{kernel.inputs[k], columns[k][i]}, {}));
+    const ir::Value at = b.constant(ir::Literal::of_int(DType::index, std::int64_t(i)), {});
+    b.store(b.ptr_add(params[kernel.inputs.size()], at, {}), kernel.body(b, values), {}, ir::CacheHint::Plain, {});
+  }
+}
+
+}  // namespace
+
+ir::Function trace(const Kernel& kernel, const Columns& columns) {
+  ir::Function f(kernel.name);
+  for (DType d : kernel.inputs) f.params.push_back({ir::Type::pointer(d, true), "", rt::Access::Read, bytes(d), false});
+  f.params.push_back({ir::Type::pointer(kernel.output), "out", rt::Access::Write, bytes(kernel.output), false});
+  f.params.push_back({ir::Type::scalar(DType::index), "n", rt::Access::Read, 1, false});
+  ir::Builder b(f);
+  std::vector<ir::Value> params;
+  for (std::size_t i = 0; i < f.params.size(); ++i) params.push_back(b.param(static_cast<int>(i), {}));
+  switch (kernel.form) {
+    case Form::Tiles: trace_tiles(kernel, b, params); break;
+    case Form::Scalars: trace_scalars(kernel, b, params); break;
+    case Form::Constants: trace_constants(kernel, b, params, columns); break;
+  }
   return f;
 }
 
