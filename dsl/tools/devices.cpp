@@ -19,7 +19,7 @@ void add_devices(CLI::App& app, int&) {
     const int gpus = Device::cuda_count();
     for (int i = 0; i < gpus; ++i) show(Device::cuda(i));
     if (gpus == 0) try {
-        Device::cuda(0);
+        Device::cuda(0, {});
       } catch (const DeviceError& e) {
         fmt::print("no GPU: {}\n", e.what());
       }

@@ -19,6 +19,8 @@ TEST(UserError, StartsWithThePlaceWhenItIsKnown) {
 TEST(DeviceError, CarriesTheDriversCode) {
   EXPECT_EQ(DeviceError("x", 218).code(), 218);
   EXPECT_EQ(DeviceError("x").code(), 0);
+  EXPECT_STREQ(DeviceError("x").what(), "x");
+  EXPECT_STREQ(DeviceError(SourceLoc("a.cpp", 7), "x", 218).what(), "a.cpp:7: error: x");
 }
 
 TEST(Check, NamesConditionAndPlaceAndBuildsTheMessageOnlyOnFailure) {

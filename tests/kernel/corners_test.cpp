@@ -225,6 +225,28 @@ TEST_P(Corners, OffsetsFarOutAndBack) {
   }
 }
 
+// Strides that are 1, hence constants of the code, change places in a loop with each other and with others.
+constinit auto swap_strides = kernel("swap_strides", [](In<float> x, Out<float> y, Int a, Int b, Int n) {
+  Scalar here = a, next = b, at = a * 0;
+  for (auto i : range(n)) {
+    store(y + i, load(x + at));
+    at += here;
+    std::swap(here, next);
+  }
+});
+TEST_P(Corners, StridesOfOneMayChangePlaces) {
+  const Stream s(device());
+  auto x = buffer_of(device(), counted<float>(200));
+  constexpr int kSteps = 7;
+  for (auto [a, b] : {std::pair{1, 1}, {1, 2}, {16, 1}, {3, 5}}) {
+    Buffer<float> y(device(), kSteps);
+    swap_strides.launch(s, 1, x, y, a, b, kSteps);
+    std::vector<float> want(1, 0.f);
+    for (int i = 0; i + 1 < kSteps; ++i) want.push_back(want.back() + float(i % 2 ? b : a));
+    EXPECT_EQ(y.to_vector(), want) << a << " " << b;
+  }
+}
+
 // i32 arithmetic wraps at 32 bits, index does not.
 constinit auto widths = kernel("widths", [](Int32 a, Int b, Out<std::int64_t> y) {
   Tile i = arange(4), n = i.cast(i32);

@@ -14,6 +14,7 @@ namespace kiln::rt {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -164,12 +165,13 @@ TEST_F(CudaLaunch, FailedLaunchNamesKernelGridAndDevice) {
   const Stream s(d);
   Args args(d, 16);
   fail_next("cuLaunchKernel", 1);
-  EXPECT_EQ(
+  EXPECT_THAT(
       thrown<DeviceError>([&] {
         launch(*kernel, s, {4, 2}, args.pack);
       }),
-      "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (1, text of the driver): kernel add for sm_90a on Fake GPU A (cuda:0), "
-      "grid [4, 2, 1], block [128, 1, 1], 0 bytes of shared memory");
+      EndsWith(
+          "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (1, text of the driver): kernel add for sm_90a on Fake GPU A (cuda:0), "
+          "grid [4, 2, 1], block [128, 1, 1], 0 bytes of shared memory"));
   EXPECT_EQ(d.counters().launches, 0u);
   launch(*kernel, s, {4, 2}, args.pack);  // and the device is usable
 }
@@ -197,8 +199,8 @@ TEST_F(CudaLaunch, StreamOfAnotherDeviceIsRefused) {
   const Device d0 = open(0), d1 = open(1);
   const auto kernel = d0.load(add_image());
   Args args(d1, 16);
-  EXPECT_EQ(thrown<UserError>([&] { launch(*kernel, Stream(d1), {1}, args.pack); }),
-            "add belongs to Fake GPU A (cuda:0), the stream to Fake GPU B");
+  EXPECT_THAT(thrown<UserError>([&] { launch(*kernel, Stream(d1), {1}, args.pack); }),
+              EndsWith("add belongs to Fake GPU A (cuda:0), the stream to Fake GPU B"));
 }
 
 TEST_F(CudaLaunch, ForeignStreamIsUsedAndNotDestroyed) {
@@ -285,9 +287,11 @@ TEST_F(CudaLaunch, BadPtxIsAnErrorWithTheAssemblersLogAndAUsableDevice) {
   KernelImage image = add_image();
   image.ptx = "BAD";
   const Device d = open();
-  EXPECT_EQ(thrown<DeviceError>([&] { d.load(image); }),
-            "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218, text of the driver): kernel add for sm_90a on Fake GPU A "
-            "(cuda:0)\nptxas application ptx input, line 3; fatal: Parsing error near 'BAD'");
+  EXPECT_THAT(
+      thrown<DeviceError>([&] { d.load(image); }),
+      EndsWith(
+          "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218, text of the driver): kernel add for sm_90a on Fake GPU A "
+          "(cuda:0)\nptxas application ptx input, line 3; fatal: Parsing error near 'BAD'"));
   EXPECT_NE(d.load(add_image()), nullptr);
 }
 
