@@ -25,7 +25,7 @@ const std::vector<Layer>& layers() {
       {"runtime/", {"runtime/base/", "runtime/image/", "runtime/cuda/", "runtime/sim/"}},
       {"backend/ir/", {"runtime/base/", "runtime/image/"}},
       {"backend/target", {"runtime/base/"}},
-      {"backend/options.h", {}},
+      {"backend/options.h", {"runtime/base/"}},
       {"backend/pass/", {"runtime/base/", "backend/ir/", "backend/target", "backend/options.h"}},
       {"backend/llvm/",
        {"runtime/base/", "runtime/image/", "backend/ir/", "backend/pass/", "backend/target", "backend/options.h",
