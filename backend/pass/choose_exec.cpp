@@ -85,6 +85,23 @@ int warps_for(const Streams& s, int vectors_per_thread) {
 /// Where the user asked for what is refused.
 SourceLoc place(const Function& f, const CompileOptions& wish) { return wish.at.known() ? wish.at : f.loc; }
 
+/// For a kernel that multiplies matrices: threads own 64 sums of 4 bytes (8x8 of them read the fewest operands), and at
+/// most as many registers of any other tile; at least a warp for each of a multiprocessor's four schedulers. 0: no
+/// product.
+int warps_for_products(const Function& f) {
+  std::int64_t registers = 0;
+  bool multiplies = false;
+  walk(f, [&](InstId i) {
+    multiplies = multiplies || f.inst(i).op == Op::Dot;
+    for (Value v : f.inst(i).results)
+      if (const Type& t = f.type(v); t.tile && !t.ptr && t.dtype != DType::index && t.dtype != DType::i1)
+        registers = std::max(registers, padded_elements(t.shape) * std::max(bytes(t.dtype) / 4, 1));
+  });
+  if (!multiplies) return 0;
+  const std::int64_t warps = std::int64_t(std::bit_ceil(std::uint64_t(registers / (64 * kThreadsPerWarp))));
+  return int(std::clamp<std::int64_t>(warps, 4, kMaxThreads / kThreadsPerWarp));
+}
+
 void check_warps(const Function& f, const CompileOptions& wish, int warps) {
   if (const std::int64_t threads = std::int64_t(warps) * kThreadsPerWarp; threads > kMaxThreads)
     throw UserError(place(f, wish), fmt::format("{}: num_warps {} is {} threads, at most {} fit a block", f.name, warps,
@@ -136,6 +153,7 @@ bool choose_exec(PassContext& context, Function& f) {
   const Rule& rule = rule_for(streams);
   Exec e;
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
+  if (const int warps = warps_for_products(f); warps != 0 && wish.num_warps == 0) e.warps = warps;
   check_warps(f, wish, e.warps);
   check_cluster(f, wish);
   e.max_registers = wish.max_registers;

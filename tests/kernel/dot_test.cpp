@@ -378,14 +378,14 @@ constinit auto matmul =
 TEST(DotCode, ThreadsOwnBlocksAndReadVectorsWithoutConflicts) {
   const Device d = Device::simulator("sm_90a");
   Buffer<float> a(d, 128 * 16), b(d, 16 * 128), o(d, 128 * 128);
-  auto k = matmul.with({.num_warps = 8});
-  const std::string ptx = k.image(d, a, b, o, 128, 128, 16).ptx;
+  const std::string ptx = matmul.image(d, a, b, o, 128, 128, 16).ptx;
+  EXPECT_THAT(ptx, testing::HasSubstr(".reqntid 256"));
   EXPECT_EQ(count(ptx, "fma.rn.f32"), 8 * 8 * 4);    // one step of 4 along k, in a loop
   EXPECT_EQ(count(ptx, "ld.shared.v4"), 8 + 2 * 4);  // 8 rows of a along k, two vectors of b for each k
   EXPECT_EQ(count(ptx, "st.shared.v4"), 2 * 2);
   EXPECT_EQ(count(ptx, "bar.sync"), 1);
   const Stream s(d);
-  k.launch(s, 1, a, b, o, 128, 128, 16);
+  matmul.launch(s, 1, a, b, o, 128, 128, 16);
   s.synchronize();
   EXPECT_GT(d.counters().shared_accesses, 0u);
   EXPECT_EQ(d.counters().bank_conflicts, 0u);
@@ -395,7 +395,7 @@ TEST(DotCode, ThreadsOwnBlocksAndReadVectorsWithoutConflicts) {
 TEST(DotCode, ALoopOfProductsKeepsItsSumsInRegisters) {
   const Device d = Device::simulator("sm_90a");
   Buffer<float> a(d, 1 << 20), b(d, 1 << 20), o(d, 1 << 20);
-  const std::string ptx = looped.with({.num_warps = 8}).image(d, a, b, o, 1024, 1024, 1024, 128, 128, 16).ptx;
+  const std::string ptx = looped.image(d, a, b, o, 1024, 1024, 1024, 128, 128, 16).ptx;
   EXPECT_EQ(count(ptx, "fma.rn.f32"), 8 * 8 * 4);
   EXPECT_EQ(count(ptx, "ld.shared.v4"), 8 + 2 * 4);
   EXPECT_EQ(count(ptx, "bar.sync"), 2);

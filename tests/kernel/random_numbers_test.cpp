@@ -260,7 +260,7 @@ TEST(RandomErrors, NameOffsetsAndLimits) {
                                 "randn: offsets must be an integer, not tile<4xf32>", __FILE__, kOffsetLine);
   auto limits = kernel("limits", [](Out<std::int32_t> o, Int n) { store(o + arange(4), randint(1, arange(4), 0, n)); });
   kiln::test::expect_user_error([&] { (void)limits.trace(device_ptr<std::int32_t>(0), 1); },
-                                "randint: high must be i32, not index; cast first", __FILE__, kOffsetLine + 5);
+                                "randint: high must be i32, not index; cast first", __FILE__, kOffsetLine + 4);
 }
 
 }  // namespace

@@ -90,6 +90,22 @@ TEST(ChooseExec, BroadcastOperandsTakeFourVectorsAThread) {
               choose_exec);
 }
 
+std::string product(int m, int n, int k) {
+  const auto tile = [](int rows, int columns) {
+    return "tile<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
+  };
+  return kernel("", "%z = constant value=f32(0) : f32\n%a = splat %z : " + tile(m, k) +
+                        "\n%b = splat %z : " + tile(k, n) + "\n%c = splat %z : " + tile(m, n) +
+                        "\n%d = dot %a, %b, %c : " + tile(m, n) + "\n");
+}
+
+TEST(ChooseExec, ProductsGiveAThreadSixtyFourRegistersOfATile) {
+  EXPECT_THAT(exec_line(product(128, 128, 16)), HasSubstr("warps=8 "));
+  EXPECT_THAT(exec_line(product(128, 256, 16)), HasSubstr("warps=16 "));
+  EXPECT_THAT(exec_line(product(32, 32, 1024)), HasSubstr("warps=16 "));
+  EXPECT_THAT(exec_line(product(16, 16, 16)), HasSubstr("warps=4 "));
+}
+
 TEST(ChooseExec, TheUsersChoiceWins) {
   CompileOptions o;
   o.num_warps = 2;
