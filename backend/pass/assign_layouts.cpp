@@ -28,6 +28,7 @@
 #include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/operand_layout.h"
+#include "backend/ir/op/reshape_groups.h"
 #include "backend/ir/op/result_layout.h"
 #include "backend/ir/reduce_order.h"
 #include "backend/pass/access_layouts.h"
@@ -153,7 +154,7 @@ class Layouts {
     if (i == kNone) return false;
     if (const auto known = cheap_.find(v.id); known != cheap_.end()) return known->second;
     const Inst inst = f_.inst(i);
-    bool yes = removable(inst.op) && !imposes(i) && moves_nothing(inst.op);
+    bool yes = removable(inst.op) && !imposes(i) && moves_nothing(inst);
     if (inst.op == Op::Load) yes = is_small_line(f_.type(v));
     for (Value operand : inst.operands) yes = yes && cheap(operand);
     return cheap_[v.id] = yes;
@@ -162,15 +163,15 @@ class Layouts {
     const auto lines = std::count_if(t.shape.begin(), t.shape.end(), [](std::int64_t extent) { return extent > 1; });
     return lines <= 1 && t.elements() * bytes(t.dtype) <= kSmallLoad;
   }
-  static bool moves_nothing(Op op) {
-    switch (op) {
+  bool moves_nothing(const Inst& inst) const {
+    switch (inst.op) {
       case Op::Sort:
       case Op::Histogram:
       case Op::Dot:
       case Op::Gather:
       case Op::Cat:
-      case Op::Slice:
-      case Op::Reshape: return false;
+      case Op::Slice: return false;
+      case Op::Reshape: return only_renames(f_.type(inst.operands[0]).shape, f_.type(inst.results[0]).shape);
       default: return true;
     }
   }
@@ -366,7 +367,7 @@ class Layouts {
     if (!f_.type(v).tile || cheap(v) || i == kNone || imposes(i) || !seen.insert(i).second) return;
     const Inst inst = f_.inst(i);
     if (inst.op == Op::Load) loads.emplace_back(i, l);
-    if (inst.op == Op::Load || !moves_nothing(inst.op) || !removable(inst.op)) return;
+    if (inst.op == Op::Load || !moves_nothing(inst) || !removable(inst.op)) return;
     for (std::size_t k = 0; k < inst.operands.size(); ++k)
       if (f_.type(inst.operands[k]).tile) collect_loads(inst.operands[k], operand_layout(f_, inst, k, l), loads, seen);
   }

@@ -142,7 +142,8 @@ Movement movement(const Function& f, const Inst& inst, std::size_t result) {
     for (std::size_t k = 0; k < from.size(); ++k) {
       if (wanted[k].empty()) continue;
       m.regs.back()[k] = common_place(from[k], wanted[k]);
-      if (m.regs.back()[k].reg < 0) m.shared = true;
+      m.shared = m.regs.back()[k].reg < 0;
+      if (m.shared) return m;
     }
   }
   return m;

@@ -20,7 +20,7 @@ struct Movement {
     int reg = -1, lane_xor = 0;
   };
   std::vector<std::array<Place, 2>> regs;  ///< [result register][operand]
-  bool shared = false;                     ///< some element has no such place
+  bool shared = false;                     ///< some element has no such place; regs are not complete then
 };
 
 /// @pre `inst` is at stage laid, of one or two tile operands: expand_dims, broadcast, reshape, …, flip (not gather)

@@ -1,7 +1,9 @@
 // How the axes of a reshape correspond: the smallest groups of neighbouring axes of both shapes with equal products.
 #pragma once
+#include <optional>
 #include <vector>
 
+#include "backend/ir/layout.h"
 #include "backend/ir/type.h"
 
 namespace kiln::ir {
@@ -20,5 +22,10 @@ struct ReshapeGroup {
 
 /// @pre equal products, `from` has an axis
 std::vector<ReshapeGroup> reshape_groups(const Shape& from, const Shape& to);
+
+/// Whether all groups are aligned.
+bool only_renames(const Shape& from, const Shape& to);
+/// Layout `l` of a tile of shape `from` as that of the same elements in shape `to`, if that only renames.
+std::optional<LinearLayout> reshaped(const LinearLayout& l, const Shape& from, const Shape& to);
 
 }  // namespace kiln::ir

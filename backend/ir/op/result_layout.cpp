@@ -1,6 +1,7 @@
 #include "backend/ir/op/result_layout.h"
 
 #include "backend/ir/layout_zoo.h"
+#include "backend/ir/op/reshape_groups.h"
 
 namespace kiln::ir {
 namespace {
@@ -26,7 +27,7 @@ LinearLayout joined(const LinearLayout& l) {
 
 }  // namespace
 
-std::optional<LinearLayout> result_layout(const Function&, const Inst& inst, std::size_t, const LinearLayout& l) {
+std::optional<LinearLayout> result_layout(const Function& f, const Inst& inst, std::size_t, const LinearLayout& l) {
   if (info(inst.op).elementwise) return l;
   switch (inst.op) {
     case Op::Cast:
@@ -37,6 +38,7 @@ std::optional<LinearLayout> result_layout(const Function&, const Inst& inst, std
     case Op::Flip:
     case Op::Scan:
     case Op::Sort: return l;
+    case Op::Reshape: return reshaped(l, f.type(inst.operands[0]).shape, f.type(inst.results[0]).shape);
     case Op::Permute: return permuted(l, inst.ints(AttrKey::order));
     case Op::ExpandDims: return l.expand(int(inst.i64(AttrKey::axis)));
     case Op::Reduce: return l.slice(int(inst.i64(AttrKey::axis))).without_free_registers();

@@ -78,20 +78,29 @@ std::vector<ReshapeGroup> reshape_groups(const Shape& from, const Shape& to) {
   return groups;
 }
 
-LinearLayout layout_Reshape(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
-  const Shape &x = operand_type(f, inst, k).shape, &r = f.type(inst.results[0]).shape;
-  const std::vector<ReshapeGroup> groups = reshape_groups(x, r);
-  if (x.empty() || !std::all_of(groups.begin(), groups.end(), [](const ReshapeGroup& g) { return g.aligned; }))
-    return own_layout(f, inst, k);
-  return renamed(l, x, [&](const Coord& at) {
-    Coord c(x.size(), 0);
+bool only_renames(const Shape& from, const Shape& to) {
+  if (from.empty() || to.empty()) return false;
+  const std::vector<ReshapeGroup> groups = reshape_groups(from, to);
+  return std::all_of(groups.begin(), groups.end(), [](const ReshapeGroup& g) { return g.aligned; });
+}
+
+std::optional<LinearLayout> reshaped(const LinearLayout& l, const Shape& from, const Shape& to) {
+  if (!only_renames(from, to)) return std::nullopt;
+  const std::vector<ReshapeGroup> groups = reshape_groups(from, to);
+  return renamed(l, to, [&](const Coord& at) {
+    Coord c(to.size(), 0);
     for (const ReshapeGroup& g : groups) {
       std::int64_t bits = 0;
-      for (std::size_t a = g.to_begin; a < g.to_end; ++a) bits = bits * padded(r[a]) + at[a];
-      for (std::size_t a = g.from_end; a-- > g.from_begin; bits /= padded(x[a])) c[a] = bits % padded(x[a]);
+      for (std::size_t a = g.from_begin; a < g.from_end; ++a) bits = bits * padded(from[a]) + at[a];
+      for (std::size_t a = g.to_end; a-- > g.to_begin; bits /= padded(to[a])) c[a] = bits % padded(to[a]);
     }
     return c;
   });
+}
+
+LinearLayout layout_Reshape(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
+  const auto renamed_bits = reshaped(l, f.type(inst.results[0]).shape, operand_type(f, inst, k).shape);
+  return renamed_bits ? *renamed_bits : own_layout(f, inst, k);
 }
 
 LinearLayout layout_Permute(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
