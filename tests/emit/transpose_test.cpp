@@ -1,4 +1,5 @@
 // A transposition written as load, permute, store: wide accesses on both sides and one barrier.
+#include "runtime/base/error.h"
 #include "tests/emit/emit_fixture.h"
 #include "tests/support/ptxas.h"
 
@@ -65,6 +66,16 @@ TEST(Transpose, MovesSixteenBytesEverywhereAndWaitsOnce) {
   EXPECT_EQ(two_bytes.recipe().smem_bytes, 32768u);
   EXPECT_EQ(two_bytes.recipe().block[0], 256u);
   expect_wide(image_of(transposition("f32", 64)), 4);
+}
+
+TEST(Transpose, MoreSharedMemoryThanTheTargetHasIsRefused) {
+  try {
+    image_of(transposition("f64", 256));
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("k: needs 524288 bytes of shared memory, sm_90a has 232448; most of it: "
+                                             "524288 bytes for convert at"));
+  }
 }
 
 TEST(Transpose, FitsItsRegisters) {

@@ -15,10 +15,10 @@ std::vector<T> numbers(std::size_t n) {
 }
 
 template <class T>
-void expect_transposed(int rows, int columns) {
-  auto k = kernel("transpose", [](View<const T, 2> x, View<T, 2> y) {
-    Scalar r = program_id(1) * 32, c = program_id(0) * 64;
-    y.store({c, r}, trans(x.load({r, c}, {32, 64})));
+void expect_transposed(int rows, int columns, int height = 32, int width = 64) {
+  auto k = kernel("transpose", [](View<const T, 2> x, View<T, 2> y, Const<int> h, Const<int> w) {
+    Scalar r = program_id(1) * h, c = program_id(0) * w;
+    y.store({c, r}, trans(x.load({r, c}, {h, w})));
   });
   const std::vector<T> in = numbers<T>(std::size_t(rows * columns));
   std::vector<T> want(in.size());
@@ -27,7 +27,8 @@ void expect_transposed(int rows, int columns) {
   on_each_device([&](const Device& d) {
     d.reset_counters();
     Buffer<T> x = buffer_of(d, in), y(d, in.size());
-    k.launch(Stream(d), {cdiv(columns, 64), cdiv(rows, 32)}, {x, {rows, columns}}, {y, {columns, rows}});
+    k.launch(Stream(d), {cdiv(columns, width), cdiv(rows, height)}, {x, {rows, columns}}, {y, {columns, rows}}, height,
+             width);
     const std::vector<T> got = y.to_vector();
     for (std::size_t i = 0; i < want.size(); ++i)
       ASSERT_EQ(float(got[i]), float(want[i])) << rows << "x" << columns << " at " << i;
@@ -42,6 +43,12 @@ TEST(Layouts, TranspositionsOfEveryWidthAndTail) {
     expect_transposed<std::int8_t>(rows, columns);
     expect_transposed<double>(rows, columns);
   }
+}
+
+// More than 48 KB has to be asked for.
+TEST(Layouts, TilesThatTakeMuchSharedMemory) {
+  expect_transposed<float>(160, 200, 128, 128);
+  expect_transposed<bf16>(160, 300, 128, 256);
 }
 
 // Both orders meet in one expression, in a loop, with what the loop carries.
