@@ -23,6 +23,7 @@ std::span<const ir::Pass> pipeline() {
       infer_facts,  // first, so that what facts decide is folded away like any other constant
       canonicalise,
       choose_exec,      // stage canonical: who executes a program
+      rematerialise,   // before layouts, so that what is computed again has its own
       assign_layouts,   // stage laid: where every element lives
       allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };

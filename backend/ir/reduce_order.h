@@ -3,8 +3,8 @@
 //
 // Elements along an axis of extent 2^n are numbered by n bits, and in a layout each of these bits is one bit of the
 // register, lane, warp or block number (its *place*). A reduction is a tree over these bits, in some order: a step over
-// bit p combines, for every pair of partial results that differ in bit p alone, the one where it is 0 with the one where
-// it is 1. Elements outside the extent do not exist; a partial result without a partner stays as it is.
+// bit p combines, for every pair of partial results that differ in bit p alone, the one where it is 0 with the one
+// where it is 1. Elements outside the extent do not exist; a partial result without a partner stays as it is.
 //
 //     8 elements, steps over bits 0, 2, 1:    ((x0+x1)+(x4+x5)) + ((x2+x3)+(x6+x7))
 //
@@ -16,8 +16,8 @@
 // has a total, and each of its elements what precedes it inside, its prefix:
 //
 //   lane bit               prefix of the right half = (total of the left half) ∘ prefix; total = left ∘ right
-//   run of register or     the blocks from first to last: prefix of block j = acc ∘ prefix, then acc = acc ∘ total of j;
-//   warp bits              total = acc
+//   run of register or     the blocks from first to last: prefix of block j = acc ∘ prefix, then acc = acc ∘ total of
+//   j; warp bits              total = acc
 //
 // An element's result is prefix ∘ element. Where the lowest bits are registers, their blocks get it at once and go on
 // without a prefix: each thread scans its own elements first. From last to first (reverse), an element's number is that
@@ -60,10 +60,10 @@ std::optional<std::vector<Literal>> identity_of(const Function& f, RegionId regi
 
 /// How partial results cross warps in shared memory: one slot a (register, warp, lane) that holds its own.
 struct WarpExchange {
-  std::vector<AxisBit> bits;             ///< warp bits along the axis, ascending: the lowest bits of a slot's warp part
-  std::vector<std::int64_t> registers;   ///< that hold partial results, the bits combined before being 0
-  std::int64_t lane_mask = 0;            ///< bits of the lane that tell results apart
-  std::int64_t warps = 1;                ///< in all
+  std::vector<AxisBit> bits;            ///< warp bits along the axis, ascending: the lowest bits of a slot's warp part
+  std::vector<std::int64_t> registers;  ///< that hold partial results, the bits combined before being 0
+  std::int64_t lane_mask = 0;           ///< bits of the lane that tell results apart
+  std::int64_t warps = 1;               ///< in all
   std::int64_t lanes() const { return std::int64_t(1) << __builtin_popcountll(std::uint64_t(lane_mask)); }
   std::int64_t slots() const { return std::int64_t(registers.size()) * warps * lanes(); }
 };

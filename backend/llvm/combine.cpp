@@ -132,8 +132,8 @@ Group Combine::reduce_warp(const Group& mine) {
   const Intrinsic::ID id = warp_reduction(e_.f.inst(e_.f.def(yield.operands[0])).op, is_signed(types[0]));
   if (id == Intrinsic::not_intrinsic) return {};
   llvm::Type* type = mine[0]->getType();
-  Value* word = is_signed(types[0]) ? e_.b.CreateSExt(mine[0], e_.b.getInt32Ty())
-                                    : e_.b.CreateZExt(mine[0], e_.b.getInt32Ty());
+  Value* word =
+      is_signed(types[0]) ? e_.b.CreateSExt(mine[0], e_.b.getInt32Ty()) : e_.b.CreateZExt(mine[0], e_.b.getInt32Ty());
   Value* all = e_.b.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {word, e_.b.getInt32(kAllLanes)});
   return {e_.b.CreateTrunc(all, type)};
 }
@@ -185,7 +185,8 @@ std::vector<std::vector<Group>> WarpSlots::exchange(llvm::ArrayRef<Group> mine) 
   for (std::size_t k = 0; k < types_.size(); ++k) {
     Value* from = e_.b.CreateMul(others_, e_.b.getInt32(std::uint32_t(x_.lanes())));
     if (lane_slot_ != nullptr) from = e_.b.CreateAdd(from, lane_slot_);
-    from = e_.b.CreateAdd(scratch_.address, e_.b.CreateMul(from, e_.b.getInt32(std::uint32_t(ir::slot_bytes(types_[k])))));
+    from =
+        e_.b.CreateAdd(scratch_.address, e_.b.CreateMul(from, e_.b.getInt32(std::uint32_t(ir::slot_bytes(types_[k])))));
     for (std::size_t r = 0; r < mine.size(); ++r) read(all, r, k, from);
   }
   return all;

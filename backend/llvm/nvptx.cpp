@@ -32,6 +32,7 @@
 #include <map>
 #include <mutex>
 
+#include "backend/llvm/depth_first.h"
 #include "runtime/base/error.h"
 
 extern "C" {
@@ -46,7 +47,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 // SimplifyCFG and JumpThreading stay off: both may add edges into blocks with convergent operations.
-constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine";
+constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine,depth-first";
 
 void on_fatal_error(void*, const char* reason, bool) { throw InternalError(fmt::format("llvm: {}", reason)); }
 
@@ -168,7 +169,10 @@ void optimise(llvm::Module& m, const Target& target) {
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
   for (llvm::Function& f : m)
-    if (!f.isDeclaration()) passes.run(f, functions);
+    if (!f.isDeclaration()) {
+      passes.run(f, functions);
+      depth_first(f);
+    }
 }
 
 std::string to_ptx(llvm::Module& m, const Target& target) {

@@ -158,8 +158,8 @@ TEST_F(Artefacts, LlvmIrAndPtxAreDumpedAfterThePasses) {
   const std::string ptx = ptx_of(kCopy);
   const auto found = files();
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].filename(), "06-llvm.ll");
-  EXPECT_EQ(found[1].filename(), "07-ptx.ptx");
+  EXPECT_EQ(found[0].filename(), "07-llvm.ll");
+  EXPECT_EQ(found[1].filename(), "08-ptx.ptx");
   std::ifstream file(found[1]);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), ptx);
 }
@@ -186,8 +186,8 @@ TEST(Kernel, StatsHaveEveryStage) {
   std::vector<std::string> stages;
   for (const StageTime& t : stats.times) stages.push_back(t.stage);
   EXPECT_THAT(stages,
-              ElementsAre("infer-facts", "canonicalise", "choose-exec", "assign-layouts", "allocate-shared",
-                                  "emit", "llvm", "ptx"));
+              ElementsAre("infer-facts", "canonicalise", "choose-exec", "rematerialise", "assign-layouts",
+                          "allocate-shared", "emit", "llvm", "ptx"));
 }
 
 }  // namespace

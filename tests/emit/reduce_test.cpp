@@ -29,7 +29,11 @@ struct Combination {
 };
 
 Combination elementwise_combination(const char* name, Op op, DType d) {
-  return {name, {d}, [=](Builder& b, const Values& p) { return Values{b.elementwise(op, {p[0], p[1]}, {})}; },
+  return {name,
+          {d},
+          [=](Builder& b, const Values& p) {
+            return Values{b.elementwise(op, {p[0], p[1]}, {})};
+          },
           is_float(d) && op == Op::Add};
 }
 
@@ -82,7 +86,8 @@ Value pointers(Builder& b, Value base, const Shape& shape) {
     for (std::size_t k = 0; k < a; ++k) i = b.expand_dims(i, 0, {});
     for (std::size_t k = a + 1; k < shape.size(); ++k) i = b.expand_dims(i, int(k), {});
     i = b.broadcast(i, shape, {});
-    if (stride > 1) i = b.elementwise(Op::Mul, {i, b.splat(b.constant(Literal::of_int(DType::index, stride), {}), shape, {})}, {});
+    if (stride > 1)
+      i = b.elementwise(Op::Mul, {i, b.splat(b.constant(Literal::of_int(DType::index, stride), {}), shape, {})}, {});
     offset = offset.valid() ? b.elementwise(Op::Add, {offset, i}, {}) : i;
   }
   return b.ptr_add(b.splat(base, shape, {}), offset, {});
@@ -152,8 +157,9 @@ void fill(std::byte* at, DType d, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const auto h = std::uint32_t(i * 2654435761u) >> 8;
     const double v = double(std::int64_t(h % 2001) - 1000) / 48;  // sums round
-    const Literal l = is_float(d) ? Literal::of_float(d, v) : d == DType::i1 ? Literal{d, h % 3 == 0}
-                                                            : Literal::of_int(d, std::int64_t(h % 251) * (h % 7 - 3));
+    const Literal l = is_float(d)      ? Literal::of_float(d, v)
+                      : d == DType::i1 ? Literal{d, h % 3 == 0}
+                                       : Literal::of_int(d, std::int64_t(h % 251) * (h % 7 - 3));
     std::memcpy(at + i * std::size_t(bytes(d)), &l.bits, std::size_t(bytes(d)));
   }
 }
@@ -204,6 +210,7 @@ std::vector<std::byte> executed(const Device& device, Function f, const Case& c)
   }
   kernel->launch(stream.impl(), rt::LaunchDims{}, params.data(), params.size());
   stream.synchronize();
+  EXPECT_EQ(device.counters().bank_conflicts, 0u);
   memory.download(std::span(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()));
   return bytes;
 }
@@ -280,9 +287,9 @@ TEST(Scan, SumsOfFloatsFollowTheLayoutsTree) {
 }
 TEST(Scan, OperandsKeepTheirOrder) { for_all_layouts(affine(DType::i32), true); }
 TEST(Scan, ReverseAndExclusive) {
-  for (const Combination& combination : {affine(DType::i32), last_nonzero(DType::i8),
-                                         elementwise_combination("sum", Op::Add, DType::f32),
-                                         elementwise_combination("max", Op::Max, DType::i64)})
+  for (const Combination& combination :
+       {affine(DType::i32), last_nonzero(DType::i8), elementwise_combination("sum", Op::Add, DType::f32),
+        elementwise_combination("max", Op::Max, DType::i64)})
     for (const Shape& shape : {Shape{127}, Shape{1000}, Shape{6, 40}})
       for (const auto& [layout, warps] : layouts_for(shape))
         for (int kind = 1; kind < 4; ++kind) {

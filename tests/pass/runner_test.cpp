@@ -103,10 +103,10 @@ TEST_F(Runner, DumpsEveryPassInOrderAndSaysWhatDidNotChange) {
   set("KILN_DUMP", "all");
   run(traced());
   EXPECT_THAT(files(), ElementsAre("00-traced.kir", "01-infer-facts.kir", "02-canonicalise.kir", "03-choose-exec.kir",
-                                   "04-assign-layouts.kir", "05-allocate-shared.kir"));
+                                   "04-rematerialise.kir", "05-assign-layouts.kir", "06-allocate-shared.kir"));
   EXPECT_THAT(folder(), testing::MatchesRegex(".*/k-[0-9a-f]{8}"));
   EXPECT_EQ(read(folder() + "/01-infer-facts.kir"), "(unchanged)\n");
-  EXPECT_THAT(read(folder() + "/04-assign-layouts.kir"), HasSubstr("stage=laid"));
+  EXPECT_THAT(read(folder() + "/05-assign-layouts.kir"), HasSubstr("stage=laid"));
   EXPECT_EQ(print(ir::parse(read(folder() + "/00-traced.kir"))), print(traced()));
 }
 

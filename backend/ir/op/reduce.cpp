@@ -118,7 +118,11 @@ void fold_in_order(Combine& combine, Line& line, const std::vector<AxisBit>& ord
 class OrderedScan {
  public:
   OrderedScan(Combine& combine, Line& x, const std::vector<bool>& exists)
-      : combine_(combine), x_(x), prefix_(x.size(), combine.components()), total_(x), has_prefix_(x.size()),
+      : combine_(combine),
+        x_(x),
+        prefix_(x.size(), combine.components()),
+        total_(x),
+        has_prefix_(x.size()),
         has_total_(exists) {}
 
   /// Afterwards element i is prefix(i) ∘ x(i), or x(i) where it has no prefix.

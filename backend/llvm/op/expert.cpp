@@ -7,6 +7,5 @@ namespace kiln::cg {
 void emit_Alloc(Emitter&, const ir::Inst& inst) { throw UserError(inst.loc, "alloc is not compiled yet"); }
 void emit_Barrier(Emitter&, const ir::Inst& inst) { throw UserError(inst.loc, "barrier is not compiled yet"); }
 void emit_InlinePtx(Emitter&, const ir::Inst& inst) { throw UserError(inst.loc, "inline_ptx is not compiled yet"); }
-void emit_Opaque(Emitter& e, const ir::Inst& inst) { e.set(inst.results[0], e.get(inst.operands[0])); }
 
 }  // namespace kiln::cg

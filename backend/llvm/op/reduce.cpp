@@ -19,8 +19,13 @@ using llvm::Value;
 class Reduction {
  public:
   Reduction(Emitter& e, const ir::Inst& inst)
-      : e_(e), inst_(inst), type_(e.type(inst.operands[0])), axis_(int(inst.i64(ir::AttrKey::axis))),
-        g_(e.geometry_of(inst.operands[0])), combine_(e, inst), numbers_(e, type_, g_, axis_) {}
+      : e_(e),
+        inst_(inst),
+        type_(e.type(inst.operands[0])),
+        axis_(int(inst.i64(ir::AttrKey::axis))),
+        g_(e.geometry_of(inst.operands[0])),
+        combine_(e, inst),
+        numbers_(e, type_, g_, axis_) {}
 
   void run() {
     load();
@@ -131,8 +136,8 @@ class Reduction {
     for (std::size_t k = 0; k < all.size(); ++k) {
       for (std::size_t bit = 1; bit < all[k].size(); bit *= 2)
         for (std::size_t w = 0; w < all[k].size(); w += 2 * bit)
-          all[k][w] = join(all[k][w], all[k][w + bit],
-                           numbers_.exists(x.registers[k], number_of(run, w + bit), combined));
+          all[k][w] =
+              join(all[k][w], all[k][w + bit], numbers_.exists(x.registers[k], number_of(run, w + bit), combined));
       partial_[std::size_t(x.registers[k])] = all[k][0];
     }
   }
@@ -176,9 +181,9 @@ class Reduction {
   const Geometry& g_;
   Combine combine_;
   AxisNumbers numbers_;
-  std::vector<Group> partial_;       ///< by register, the bits combined so far being 0
+  std::vector<Group> partial_;  ///< by register, the bits combined so far being 0
   std::vector<ir::AxisBit> done_;
-  std::int64_t combined_ = 0;        ///< bits of the elements' numbers that are done
+  std::int64_t combined_ = 0;  ///< bits of the elements' numbers that are done
   std::int64_t scratch_used_ = 0;
 };
 

@@ -29,9 +29,15 @@ struct Prefix {
 class Scan {
  public:
   Scan(Emitter& e, const ir::Inst& inst)
-      : e_(e), inst_(inst), type_(e.type(inst.operands[0])), axis_(int(inst.i64(ir::AttrKey::axis))),
-        reverse_(inst.flag(ir::AttrKey::reverse)), exclusive_(inst.flag(ir::AttrKey::exclusive)),
-        g_(e.geometry_of(inst.operands[0])), combine_(e, inst), numbers_(e, type_, g_, axis_) {}
+      : e_(e),
+        inst_(inst),
+        type_(e.type(inst.operands[0])),
+        axis_(int(inst.i64(ir::AttrKey::axis))),
+        reverse_(inst.flag(ir::AttrKey::reverse)),
+        exclusive_(inst.flag(ir::AttrKey::exclusive)),
+        g_(e.geometry_of(inst.operands[0])),
+        combine_(e, inst),
+        numbers_(e, type_, g_, axis_) {}
 
   void run() {
     load();
@@ -54,12 +60,8 @@ class Scan {
   Condition exists(std::size_t reg, std::int64_t set = 0, std::int64_t cleared = 0) const {
     return reverse_ && !known_identity() ? numbers_.exists(std::int64_t(reg), set, cleared) : nullptr;
   }
-  Condition both(Condition a, Condition b) const {
-    return always(a) ? b : always(b) ? a : e_.b.CreateAnd(a, b);
-  }
-  Condition either(Condition a, Condition b) const {
-    return always(a) || always(b) ? nullptr : e_.b.CreateOr(a, b);
-  }
+  Condition both(Condition a, Condition b) const { return always(a) ? b : always(b) ? a : e_.b.CreateAnd(a, b); }
+  Condition either(Condition a, Condition b) const { return always(a) || always(b) ? nullptr : e_.b.CreateOr(a, b); }
 
   void load() {
     std::vector<TileValue> operands;
@@ -236,9 +238,9 @@ class Scan {
   const Geometry& g_;
   Combine combine_;
   AxisNumbers numbers_;
-  std::vector<Group> local_;     ///< by register: the elements, scanned inside the thread's own lowest block
-  std::vector<Group> total_;     ///< by register that stands for a block
-  std::vector<Prefix> prefix_;   ///< by register, the bits of the lowest block being 0
+  std::vector<Group> local_;    ///< by register: the elements, scanned inside the thread's own lowest block
+  std::vector<Group> total_;    ///< by register that stands for a block
+  std::vector<Prefix> prefix_;  ///< by register, the bits of the lowest block being 0
   Run own_, done_;
   std::size_t own_bits_ = 0;
   std::int64_t combined_ = 0, scratch_used_ = 0;
