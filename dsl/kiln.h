@@ -9,6 +9,7 @@
 #include "dsl/lang/ops.h"
 #include "dsl/lang/params.h"
 #include "dsl/lang/random.h"
+#include "dsl/lang/reduce.h"
 #include "dsl/lang/sort.h"
 #include "dsl/lang/view.h"
 #include "runtime/base/error.h"
