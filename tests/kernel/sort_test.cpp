@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -338,6 +339,38 @@ TEST_P(Histogram, TakesTilesOfAnyRankAndIndices) {
   k.launch(s, 1, out);
   s.synchronize();
   EXPECT_EQ(out.to_vector(), want);
+}
+
+// --- in loops --------------------------------------------------------------------------------------------------------
+
+constinit auto streamed = kernel(
+    "streamed", [](In<std::int32_t> x, Out<std::int32_t> counts, Out<std::int32_t> best, Int n, Const<int> BLOCK) {
+      Tile sums = zeros(i32, {10}), largest = full(i32, {8}, -1);
+      for (Scalar first : range(0, n, BLOCK)) {
+        Tile i = first + arange(BLOCK), inside = i < n, v = load(x + i, inside, -1);
+        sums += histogram(v % 10, 10, inside);
+        largest = topk(cat(largest, v, 0), 8).first;
+      }
+      store(counts + arange(10), sums);
+      store(best + arange(8), largest);
+    });
+
+// Scratch of one trip is not overwritten by the next before everybody has read it; no trip leaves the first values.
+TEST_P(Sort, LoopsCountAndKeepTheBest) {
+  for (std::size_t n : {0u, 1u, 64u, 300u}) {
+    std::vector<std::int32_t> x = numbers<std::int32_t>(n + 1, 8);
+    for (std::int32_t& v : x) v &= 0xffff;
+    std::vector<std::int32_t> counts(10, 0), best(x.begin(), x.begin() + std::ptrdiff_t(n));
+    for (std::size_t i = 0; i < n; ++i) ++counts[std::size_t(x[i] % 10)];
+    std::sort(best.begin(), best.end(), std::greater<>());
+    best.resize(8, -1);
+    Buffer<std::int32_t> in = buffer_of(device(), x), c(device(), 10), b(device(), 8);
+    const Stream s(device());
+    streamed.launch(s, 1, in, c, b, n, 48);
+    s.synchronize();
+    EXPECT_EQ(c.to_vector(), counts) << n;
+    EXPECT_EQ(b.to_vector(), best) << n;
+  }
 }
 
 TEST(HistogramCode, CountersThatDoNotFitAreRefusedWithBothNumbers) {
