@@ -115,6 +115,8 @@ class Layouts {
       for (std::size_t r = condition_first; r < inst.regions.size(); ++r)
         firsts.push_back(f_.inst(f_.region(inst.regions[r]).insts.back()).operands[k]);
       LayoutId l = kNoLayout;
+      for (Value v : firsts)  // sums of products stay where they are added up
+        if (f_.def(v) != kNone && f_.inst(f_.def(v)).op == Op::Dot) l = at_home(v);
       for (Value v : firsts)
         if (const auto h = home(v); h && l == kNoLayout) l = *h;
       if (l == kNoLayout) l = of_shape(inst.results[k]);

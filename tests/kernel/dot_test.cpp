@@ -17,6 +17,7 @@ namespace {
 using namespace kiln;
 using kiln::test::buffer_of;
 using kiln::test::EveryDevice;
+using kiln::test::on_each_device;
 
 /// Small numbers of either sign that sums do not hold exactly.
 template <class T>
@@ -399,6 +400,37 @@ TEST(DotCode, ALoopOfProductsKeepsItsSumsInRegisters) {
   EXPECT_EQ(count(ptx, "fma.rn.f32"), 8 * 8 * 4);
   EXPECT_EQ(count(ptx, "ld.shared.v4"), 8 + 2 * 4);
   EXPECT_EQ(count(ptx, "bar.sync"), 2);
+}
+
+constinit auto accumulated = kernel("accumulated", [](In<bf16> a, In<bf16> b, InOut<float> c, Int K) {
+  Tile m = expand(arange(64), 1), n = arange(64), at_c = m * 64 + n;
+  Tile acc = load(c + at_c);
+  for (Scalar k : range(0, K, 32)) {
+    Tile kx = k + arange(32), ky = expand(kx, 1);
+    acc = dot(load(a + (m * K + kx), kx < K), load(b + (ky * 64 + n), ky < K), acc);
+  }
+  store(c + at_c, acc * 2);
+});
+
+// The sums begin in memory's layout and are moved once, before the loop.
+TEST(DotCode, SumsThatBeginInMemoryAreNotMovedInTheLoop) {
+  const int K = 80;
+  const auto a = numbers<bf16>(64 * K, 1), b = numbers<bf16>(K * 64, 2);
+  const auto c = numbers<float>(64 * 64, 3);
+  auto want = product_of(a, b, c, 1, 64, 64, K);
+  for (float& x : want) x *= 2;
+  on_each_device([&](const Device& d) {
+    Buffer<bf16> x = buffer_of(d, a), y = buffer_of(d, b);
+    Buffer<float> z = buffer_of(d, c);
+    const Stream s(d);
+    accumulated.launch(s, 1, x, y, z, K);
+    s.synchronize();
+    const std::vector<float> got = z.to_vector();
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 2 * K * 0x1p-23 * 1000) << i;
+    if (d.kind() == DeviceKind::Interpreter) return;
+    const std::string ptx = accumulated.image(d, x, y, z, K).ptx;
+    EXPECT_LE(count(ptx, "bar.sync"), 4) << ptx;
+  });
 }
 
 TEST(DotCode, OperandsInEitherDirectionCauseNoConflicts) {
