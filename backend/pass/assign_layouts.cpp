@@ -1,24 +1,23 @@
 // assign-layouts: a register layout for every tile, and a conversion where one is not enough.
 //
 // 1. Loads and stores have a layout in which memory is moved well (access_layouts.h). Ops that impose one on their
-//    operands (reductions) take that of what they work on. What control flow carries has the layout of its first value,
-//    or of the next one, or that of its shape.
+//    operands (reductions) take that of what they work on. What control flow carries has the layout of what each
+//    iteration makes of it, or of its first value, or that of its shape.
 // 2. A value's *home* is the layout it gets without moving elements: a large load's own, what follows from it through
-//    elementwise ops, permutations, slices (backend/ir/op/result_layout.h); a product's blocks. Cheap values have none: they are computed
-//    wherever they are needed.
+//    elementwise ops, permutations, slices (backend/ir/op/result_layout.h); a product's blocks. Cheap values have none:
+//    they are computed wherever they are needed.
 // 3. From each store, reduction and yield backwards, every value is asked for in a layout, and its operands in what
 //    follows (backend/ir/op/operand_layout.h). A value asked for in a layout that its loads would suffer from stays at
 //    home and is converted, at the place where fewest bytes move; a cheap one is computed again, next to the original,
 //    so that it reads the same memory.
 //
-//     kernel "transpose" stage=canonical               kernel "transpose" stage=laid
-//                                                      layout #0 = [register=(0,1)(0,2)(0,4)(1,0)… lane=(0,8)…] ->
-//                                                      64x64 layout #1 = [register=(1,0)(2,0)(4,0)(0,1)… lane=(8,0)…]
-//                                                      -> 64x64
-//       %9 = load %8 : tile<64x64xbf16>          ->      %9 = load %8 : tile<64x64xbf16, #0>
-//                                                        %10 = convert %9 : tile<64x64xbf16, #1>
-//       %10 = permute order=[1,0] %9                     %11 = permute order=[1,0] %10 : tile<64x64xbf16, #2>
-//       store %15, %10                                   store %16, %11
+//     kernel "transpose" stage=canonical          kernel "transpose" stage=laid
+//                                                 layout #0 = [register=(0,1)(0,2)(0,4)(1,0)… lane=(0,8)…] -> 128x128
+//                                                 layout #1 = [register=(1,0)(2,0)(4,0)(0,1)… lane=(8,0)…] -> 128x128
+//       %9 = load %8 : tile<128x128xbf16>    ->     %9 = load %8 : tile<128x128xbf16, #0>
+//       %10 = permute order=[1,0] %9                %10 = permute order=[1,0] %9 : tile<128x128xbf16, #1>
+//                                                   %11 = convert %10 : tile<128x128xbf16, #0>
+//       store %15, %10                              store %15, %11
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,15 +108,13 @@ class Layouts {
     const std::size_t first = inst.op == Op::For ? 3 : inst.op == Op::If ? inst.operands.size() : 0;
     for (std::size_t k = 0; k < inst.results.size(); ++k) {
       if (!f_.type(inst.results[k]).tile) continue;
-      std::vector<Value> firsts;
-      if (first + k < inst.operands.size()) firsts.push_back(inst.operands[first + k]);
-      const bool condition_first = inst.op == Op::While;
-      for (std::size_t r = condition_first; r < inst.regions.size(); ++r)
-        firsts.push_back(f_.inst(f_.region(inst.regions[r]).insts.back()).operands[k]);
+      // What is computed in each iteration counts before what comes in once.
+      std::vector<Value> sources;
+      for (std::size_t r = inst.op == Op::While; r < inst.regions.size(); ++r)
+        sources.push_back(f_.inst(f_.region(inst.regions[r]).insts.back()).operands[k]);
+      if (first + k < inst.operands.size()) sources.push_back(inst.operands[first + k]);
       LayoutId l = kNoLayout;
-      for (Value v : firsts)  // sums of products stay where they are added up
-        if (f_.def(v) != kNone && f_.inst(f_.def(v)).op == Op::Dot) l = at_home(v);
-      for (Value v : firsts)
+      for (Value v : sources)
         if (const auto h = home(v); h && l == kNoLayout) l = *h;
       if (l == kNoLayout) l = of_shape(inst.results[k]);
       set_layout(inst.results[k], l);

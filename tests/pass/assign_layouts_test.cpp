@@ -356,6 +356,26 @@ TEST(AssignLayouts, ARowSumIsStoredFromWhereItStands) {
               choose_exec, assign_layouts);
 }
 
+TEST(AssignLayouts, WhatALoopCarriesStandsWhereItsBodyWorks) {
+  EXPECT_PASS(transposed_copy("f32", R"(
+  %vt = permute order=[1,0] %v : tile<64x64xf32>
+  %lo = constant value=index(0) : index
+  %hi = constant value=index(3) : index
+  %one = constant value=index(1) : index
+  %w = for %lo, %hi, %one, %vt : tile<64x64xf32> {(%iv : index, %acc : tile<64x64xf32>)
+    %u = load %xp : tile<64x64xf32>
+    %next = add %acc, %u : tile<64x64xf32>
+    yield %next
+  })",
+                              R"(
+// CHECK: convert
+// CHECK: for
+// CHECK-NOT: convert
+// CHECK: yield
+)"),
+              choose_exec, assign_layouts);
+}
+
 TEST(AssignLayouts, WhatALoopUsesIsConvertedOutsideOfIt) {
   EXPECT_PASS(transposed_copy("f32", R"(
   %vt = permute order=[1,0] %v : tile<64x64xf32>
