@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/sim/memory.h"
+#include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
 namespace {
@@ -142,6 +143,22 @@ void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Us
   if (use != Use::Load) c.global_bytes_written += total, c.global_sectors_written += n;
 }
 
+/// A load or an atomic that races is a fault; a store is one if it changes memory, which is seen later.
+void check_races(Warp& w, const Inst& in, Block& to, U32 mask, const Addresses& address, U32 bytes, Use use,
+                 LaneAddresses& out) {
+  if (in.ordered) return to.races.order();
+  const Races::Access mine{0, in.info, warp_in_cluster(w), use == Use::Atomic};
+  each_lane(mask, [&](int l) {
+    const auto i = static_cast<std::size_t>(l);
+    const Races::Access* other =
+        use == Use::Load ? to.races.read(address[i], bytes, mine) : to.races.write(address[i], bytes, mine);
+    if (!other) return;
+    if (use != Use::Store) report_race(w, in, l, *other);
+    out.contested |= 1u << l;
+    out.rivals[i] = *other;
+  });
+}
+
 /// Why a block's shared memory cannot be accessed from another of its cluster, or empty.
 std::string unreachable(const Block& from, const Block& to) {
   if (to.rank == from.rank) return {};
@@ -176,6 +193,7 @@ void access_cluster(Warp& w, const Inst& in, U32 mask, const Addresses& address,
       fault(w, in, first, fmt::format("shared {} in block {} of the cluster, {}", name(use), rank, why));
     check_window(w, in, Space::Shared, same, inside, bytes, use, kSharedBase, to.shared_end());
     count_shared(own.tally, in, same, inside, bytes);
+    check_races(w, in, to, same, inside, bytes, use, out);
     each_lane(same, [&](int l) {
       out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + inside[static_cast<std::size_t>(l)];
     });
@@ -192,6 +210,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
     case Space::Shared:
       check_window(w, in, space, mask, address, bytes, use, kSharedBase, b.shared_end());
       count_shared(b.tally, in, mask, address, bytes);
+      check_races(w, in, b, mask, address, bytes, use, out);
       each_lane(mask, [&](int l) {
         out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
       });
@@ -250,6 +269,15 @@ std::array<U64, kLanes> address_lanes(const Warp& w, Ref base, bool wide, U64 of
 }
 std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
   return address_lanes(w, base, in.wide_address, static_cast<U64>(in.imm));
+}
+
+void report_race(const Warp& w, const Inst& in, int lane, const Races::Access& other) {
+  const Program& p = w.block->launch->program;
+  const std::uint32_t rank = other.warp / kWarpsOfBlock;
+  fault(w, in, lane,
+        fmt::format("race on shared memory with {}warp {} at {}: no barrier between them",
+                    rank == w.block->rank ? "" : fmt::format("block {} of the cluster, ", rank),
+                    other.warp % kWarpsOfBlock, full_place(p, p.infos[other.inst])));
 }
 
 void check_global_range(Warp& w, const Inst& in, int lane, U64 address, std::size_t bytes, U64 align,

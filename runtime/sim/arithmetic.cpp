@@ -32,7 +32,14 @@ Handler make_mad(Form& f) {
 Handler make_div(Form& f) { return is_int(f) ? int_div(f) : float_div(f); }
 Handler make_abs(Form& f) { return is_int(f) ? int_abs(f) : float_abs(f); }
 Handler make_neg(Form& f) { return is_int(f) ? int_neg(f) : float_neg(f); }
-Handler make_min(Form& f) { return is_int(f) ? int_min(f) : float_min(f); }
-Handler make_max(Form& f) { return is_int(f) ? int_max(f) : float_max(f); }
+// f32 has a form of three operands (sm_100 on).
+Handler make_min(Form& f) {
+  f.same_type_operands(f.count() == 4 && f.type() == Ty::f32 ? 4 : 3);
+  return is_int(f) ? int_min(f) : float_min(f);
+}
+Handler make_max(Form& f) {
+  f.same_type_operands(f.count() == 4 && f.type() == Ty::f32 ? 4 : 3);
+  return is_int(f) ? int_max(f) : float_max(f);
+}
 
 }  // namespace kiln::rt::sim

@@ -40,6 +40,10 @@ void copy(Warp& w, const Inst& in) {
   const auto to_address = address_lanes(w, in.ops[0], in.wide, w.in<U32>(in.ops[1])[0]);
   const auto from_address = address_lanes(w, in, in.ops[2]);
   const LaneAddresses to = access(w, in, Space::Shared, to_address, in.size, Use::Store);
+  if (to.contested) {
+    const int l = std::countr_zero(to.contested);
+    report_race(w, in, l, to.rivals[static_cast<std::size_t>(l)]);
+  }
   // The alignment is that of the whole copy, the bounds those of the bytes read.
   const U32 all = w.mask;
   LaneAddresses from{};
@@ -73,9 +77,13 @@ void commit(Warp& w, const Inst&) {
 
 /// Carries out the copies of the active lanes for which `done(copy)`.
 template <class Done>
-void complete(Warp& w, Done done) {
+void complete(Warp& w, const Inst& in, Done done) {
+  Block& b = *w.block;
   std::erase_if(w.copies, [&](const AsyncCopy& c) {
     if (!(w.mask >> c.lane & 1) || !done(c)) return false;
+    const auto at = static_cast<U64>(c.to - b.shared_bytes());
+    if (const Races::Access* other = b.races.write(at, c.bytes, {0, in.info, warp_in_cluster(w), false}))
+      report_race(w, in, c.lane, *other);
     if (c.read) std::memcpy(c.to, c.from, c.read);
     std::memset(c.to + c.read, 0, c.bytes - c.read);
     return true;
@@ -85,11 +93,11 @@ void complete(Warp& w, Done done) {
 /// in.imm: groups that may stay under way.
 void wait_group(Warp& w, const Inst& in) {
   const auto pending = static_cast<U64>(in.imm);
-  complete(w, [&](const AsyncCopy& c) { return c.group + pending < w.copy_groups[c.lane]; });
+  complete(w, in, [&](const AsyncCopy& c) { return c.group + pending < w.copy_groups[c.lane]; });
 }
 void wait_all(Warp& w, const Inst& in) {
   commit(w, in);
-  complete(w, [](const AsyncCopy&) { return true; });
+  complete(w, in, [](const AsyncCopy&) { return true; });
 }
 
 }  // namespace

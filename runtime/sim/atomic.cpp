@@ -135,6 +135,7 @@ const std::vector<ptx::Operand>& elements(Form& f, std::size_t i, std::size_t n,
 /// `first`: index of the address operand.
 Handler atomic_form(Form& f, std::size_t first) {
   memory_modifiers(f);
+  f.inst.ordered &= !f.has("relaxed");
   if (f.inst.space == Space::Global || f.inst.space == Space::Generic) f.decoder.communicates();
   if (f.types.size() != 1) return nullptr;
   const Ty t = f.type();
@@ -159,7 +160,10 @@ Handler atomic_form(Form& f, std::size_t first) {
   return nullptr;
 }
 
-void nothing(Warp&, const Inst&) {}
+/// What precedes it and what follows is ordered.
+void fence(Warp& w, const Inst&) {
+  for (Block& b : w.block->cluster->blocks) b.races.order();
+}
 
 }  // namespace
 
@@ -169,7 +173,7 @@ Handler make_red(Form& f) { return atomic_form(f, 0); }
 Handler make_fence(Form& f) {
   if (f.count() != 0) return nullptr;
   if (f.has("gl") || f.has("gpu") || f.has("sys")) f.decoder.communicates();
-  return nothing;
+  return fence;
 }
 
 }  // namespace kiln::rt::sim

@@ -166,6 +166,7 @@ void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
   if (wait) w.state = WarpState::AtBarrier;
   if (bar.arrived < bar.expected) return;
   bar.arrived = 0;
+  w.block->races.order();
   for (Warp& other : w.block->warps) {
     if (other.state != WarpState::AtBarrier || other.barrier != a.id) continue;
     other.state = WarpState::Ready;

@@ -208,6 +208,7 @@ void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_n
   shared.assign((shared_end() + 7) / 8, kFresh);
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
+  races.start(shared_end());
   started_at = tally.counters.instructions;
   warps.resize(n_warps);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
@@ -278,11 +279,13 @@ void Cluster::meet_if_all_arrived() {
     for (const Warp& w : b.warps)
       if (w.live & ~w.cluster_arrived) return;
   met = true;
-  for (Block& b : blocks)
+  for (Block& b : blocks) {
+    b.races.order();
     for (Warp& w : b.warps) {
       w.cluster_arrived = 0;
       if (w.state == WarpState::AtClusterBarrier) w.state = WarpState::Ready;
     }
+  }
 }
 
 std::string execute(const Launch& launch, Tally& tally) {

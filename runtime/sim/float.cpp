@@ -264,6 +264,12 @@ template <class T, bool kMax>
 struct Extreme {
   T operator()(const Inst& in, T a, T b) const { return extreme<T, kMax>(in, a, b); }
 };
+template <bool kMax>
+struct ExtremeOfThree {
+  float operator()(const Inst& in, float a, float b, float c) const {
+    return extreme<float, kMax>(in, extreme<float, kMax>(in, a, b), c);
+  }
+};
 template <class T, bool kMax>
 struct ExtremePair {
   Pair<T> operator()(const Inst& in, Pair<T> a, Pair<T> b) const {
@@ -275,6 +281,8 @@ template <bool kMax>
 Handler extreme_form(Form& f) {
   f.float_modifiers();
   if ((f.inst.flags & kXorSign) && !f.has("abs")) return nullptr;
+  if (f.count() == 4)
+    return (f.inst.flags & kXorSign) ? nullptr : imap3<float, float, float, float>(ExtremeOfThree<kMax>{});
   switch (f.type()) {
     case Ty::f32: return imap2<float, float, float>(Extreme<float, kMax>{});
     case Ty::f64: return f.inst.flags ? nullptr : imap2<double, double, double>(Extreme<double, kMax>{});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 
 #include "runtime/sim/decode.h"
@@ -25,8 +26,14 @@ void load_element(const Warp& w, const LaneAddresses& a, Ref dst, U32 offset) {
   });
 }
 template <class M, class R>
-void store_element(const Warp& w, const LaneAddresses& a, Ref src, U32 offset) {
+void store_element(const Warp& w, const Inst& in, const LaneAddresses& a, Ref src, U32 offset) {
   const auto* s = w.in<R>(src);
+  for (U32 m = a.contested; m; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const M v = static_cast<M>(s[l]);
+    if (std::memcmp(a.at[static_cast<std::size_t>(l)] + offset, &v, sizeof v))
+      report_race(w, in, l, a.rivals[static_cast<std::size_t>(l)]);
+  }
   each_lane(w.mask, [&, s](int l) {
     const M v = static_cast<M>(s[l]);
     std::memcpy(a.at[static_cast<std::size_t>(l)] + offset, &v, sizeof v);
@@ -41,7 +48,7 @@ void load(Warp& w, const Inst& in) {
 template <class M, class R>
 void store(Warp& w, const Inst& in) {
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Store);
-  for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
+  for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, in, a, in.ops[i + 1], i * in.size);
 }
 
 /// Element type and width of a data register → handler.
@@ -95,6 +102,7 @@ void memory_modifiers(Form& f) {
   if (f.has("shared::cluster")) f.inst.space = Space::Cluster;
   if (f.has("local")) f.inst.space = Space::Local;
   if (f.has("param") || f.has("param::entry") || f.has("param::func")) f.inst.space = Space::Param;
+  f.inst.ordered = f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
   // Those of a smaller scope order nothing between clusters.
   const bool ordered = f.has("volatile") || f.has("gpu") || f.has("sys");
   if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();

@@ -13,6 +13,8 @@ namespace kiln::rt::sim {
 struct LaneAddresses {
   std::array<std::byte*, kLanes> at;
   std::uint32_t global_lanes = 0;  ///< lanes whose access went to global memory
+  std::uint32_t contested = 0;     ///< lanes whose store races, if it changes memory
+  std::array<Races::Access, kLanes> rivals;  ///< of the contested lanes: the other access
 };
 
 /// `address[l]` in `space` for each lane of w.mask: resolves generic addresses, checks bounds and alignment of `bytes`
@@ -25,6 +27,14 @@ LaneAddresses access(Warp&, const Inst&, Space, const std::array<std::uint64_t, 
 std::array<std::uint64_t, kLanes> address_lanes(const Warp&, Ref base, bool wide, std::uint64_t offset);
 /// … of a memory instruction: its own offset and width.
 std::array<std::uint64_t, kLanes> address_lanes(const Warp&, const Inst&, Ref base);
+
+/// A number for the warp that no other one of the cluster has.
+constexpr std::uint32_t kWarpsOfBlock = 32;
+inline std::uint16_t warp_in_cluster(const Warp& w) {
+  return static_cast<std::uint16_t>(w.block->rank * kWarpsOfBlock + w.index);
+}
+/// Throws the Fault of a lane whose access to shared memory races with another.
+[[noreturn]] void report_race(const Warp&, const Inst&, int lane, const Races::Access& other);
 
 /// Throws Fault unless [address, address + bytes) of `lane` is global memory, of an alignment of `align`.
 void check_global_range(Warp&, const Inst&, int lane, std::uint64_t address, std::size_t bytes, std::uint64_t align,

@@ -59,6 +59,7 @@ struct Inst {
   bool sign = false;             ///< memory: extend the sign into a wider register
   bool wide = false;             ///< memory: the data registers are 64-bit
   bool wide_address = false;
+  bool ordered = false;  ///< memory: the access has an order (volatile, acquire, …)
   bool control = false;  ///< runs even when no lane is active
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/device.h"
 #include "runtime/sim/heap.h"
 #include "runtime/sim/program.h"
+#include "runtime/sim/races.h"
 
 namespace kiln::rt::sim {
 
@@ -120,6 +121,7 @@ struct Block {
   std::vector<std::uint64_t> registers;      ///< all register files
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
+  Races races;  ///< on its shared memory
   Tally tally;
   std::uint64_t started_at = 0;  ///< instructions it had counted when it started
   bool done = false;             ///< every warp is

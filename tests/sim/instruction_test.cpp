@@ -269,6 +269,9 @@ TEST(Float, MinimumAndMaximumModifiers) {
   expect("max.f32 rd, ra, rb;", 'r', {0x80000000, 0}, 0);
   expect("max.f32 rd, ra, rb;", 'r', {0x7FC00000, f(-3.0f)}, f(-3.0f));
   expect("max.NaN.f32 rd, ra, rb;", 'r', {0x7FC00000, f(-3.0f)}, 0x7FFFFFFF);
+  expect("max.NaN.f32 rd, ra, rb, rc;", 'r', {f(1.0f), f(-3.0f), 0x7FC00000}, 0x7FFFFFFF);
+  expect("min.f32 rd, ra, rb, rc;", 'r', {f(1.0f), f(-3.0f), f(-4.0f)}, f(-4.0f));
+  expect("min.f32 rd, ra, rb, rc;", 'r', {0x7FC00000, f(2.0f), 0x7FC00000}, f(2.0f));
   expect("min.xorsign.abs.f32 rd, ra, rb;", 'r', {f(-2.0f), f(3.0f)}, f(-2.0f));
   expect("max.xorsign.abs.f32 rd, ra, rb;", 'r', {f(-2.0f), f(-3.0f)}, f(3.0f));
   expect("max.NaN.bf16x2 rd, ra, rb;", 'r', {0x7FC0BF80, 0x3F803F80}, 0x7FFF3F80);
