@@ -38,10 +38,13 @@ rt::ArgSig signature(const ir::Function& f) {
 rt::LaunchRecipe recipe(const ir::Function& f) {
   const ir::Exec& exec = *f.exec;
   rt::LaunchRecipe r;
-  r.block = {std::uint32_t(32 * exec.warps), 1, 1};
+  r.block = {std::uint32_t(32 * exec.warps * exec.programs_per_cta), 1, 1};
+  if (exec.programs_per_cta > 1) r.grid = rt::GridRule::CeilDiv;
+  r.programs_per_cta = std::uint32_t(exec.programs_per_cta);
   r.cluster = {std::uint32_t(exec.cluster), 1, 1};
   r.max_registers = std::uint32_t(exec.max_registers);
   r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
+  r.hidden = cg::hidden_params(f);
   return r;
 }
 

@@ -8,8 +8,10 @@
 
 #include "backend/ir/op/scratch.h"
 #include "backend/llvm/emitter.h"
+#include "backend/llvm/hidden.h"
 #include "backend/llvm/index.h"
 #include "backend/llvm/nvptx.h"
+#include "backend/llvm/program.h"
 #include "backend/llvm/ptx_asm.h"
 #include "runtime/base/error.h"
 
@@ -48,11 +50,13 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
   std::vector<llvm::Type*> params;
   for (const ir::Param& p : f.params)
     params.push_back(p.type.ptr ? llvm::PointerType::get(m.getContext(), kGlobal) : c.memory_type(p.type.dtype));
+  const std::size_t own = params.size();
+  for (llvm::Type* type : hidden_types(f, m.getContext())) params.push_back(type);
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(m.getContext()), params, false);
   auto* kernel = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, entry_name(f.name), m);
   kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
   kernel->setDoesNotThrow();
-  for (unsigned i = 0; i < params.size(); ++i) {
+  for (unsigned i = 0; i < own; ++i) {
     const ir::Param& p = f.params[i];
     if (!p.name.empty()) kernel->getArg(i)->setName(p.name);
     if (!p.type.ptr) continue;
@@ -63,7 +67,7 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
 }
 
 void set_launch_bounds(llvm::Function& kernel, const ir::Exec& exec) {
-  kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * exec.warps));
+  kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * exec.warps * exec.programs_per_cta));
   if (exec.max_registers != 0) kernel.addFnAttr("nvvm.maxnreg", fmt::format("{}", exec.max_registers));
   if (exec.cluster > 1) kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", exec.cluster));
 }
@@ -195,10 +199,24 @@ std::string entry_name(const std::string& name) {
   return symbol;
 }
 
+namespace {
+
+/// Where a block runs several programs, warps beyond the last program have nothing to do. To be called when all of the
+/// kernel stands: `start` leads from its entry to its body.
+void leave_idle_warps(Emitter& e, llvm::BranchInst* start) {
+  llvm::BasicBlock* idle = llvm::BasicBlock::Create(e.c.context(), "idle", e.kernel);
+  llvm::IRBuilder<>(idle).CreateRetVoid();
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  llvm::Value* runs = entry.CreateICmpSLT(program_number(e, 0), hidden_arg(e, rt::HiddenParam::UserGrid, 0));
+  entry.CreateCondBr(runs, start->getSuccessor(0), idle);
+  start->eraseFromParent();
+}
+
+}  // namespace
+
 std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info,
                                    llvm::LLVMContext& context) {
   KILN_CHECK(f.stage >= ir::Stage::Allocated && f.exec.has_value(), "emission needs a function at stage allocated");
-  KILN_CHECK(f.exec->team != ir::Team::Warp && f.exec->programs_per_cta == 1, "emission of this team is not known");
   auto module = std::make_unique<llvm::Module>("kiln", context);
   prepare(*module, target);
   llvm::IRBuilder<> entry(context), body(context);
@@ -210,11 +228,13 @@ std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, 
   entry.SetCurrentDebugLocation(debug.at(f.loc));
 
   // What depends on nothing but the thread goes before this branch, so that it dominates all of the kernel.
-  entry.SetInsertPoint(entry.CreateBr(body.GetInsertBlock()));
+  llvm::BranchInst* start = entry.CreateBr(body.GetInsertBlock());
+  entry.SetInsertPoint(start);
   Emitter e(f, target, kernel, entry, body, debug);
   e.region(f.body());
   body.SetCurrentDebugLocation(debug.at(f.loc));
   body.CreateRetVoid();
+  if (f.exec->programs_per_cta > 1) leave_idle_warps(e, start);
   debug.finish();
   return module;
 }

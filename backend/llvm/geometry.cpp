@@ -28,6 +28,8 @@ GeometryCache::GeometryCache(llvm::IRBuilder<>& entry, const ir::Function& f)
       thread_bits_(kLaneBits + warp_bits_ + block_bits_) {
   const llvm::ArrayRef<llvm::Type*> none;
   tid_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, none, {});
+  if (f.exec->programs_per_cta > 1)  // several teams in a block
+    tid_ = entry_.CreateAnd(tid_, entry_.getInt32((1u << (kLaneBits + warp_bits_)) - 1));
   if (block_bits_ != 0) {
     llvm::Value* rank = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank, none, {});
     tid_ = entry_.CreateAdd(tid_, entry_.CreateShl(rank, std::uint64_t(kLaneBits + warp_bits_), "", true, true), "",

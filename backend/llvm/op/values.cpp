@@ -5,7 +5,9 @@
 #include <bit>
 
 #include "backend/llvm/emitter.h"
+#include "backend/llvm/hidden.h"
 #include "backend/llvm/index.h"
+#include "backend/llvm/program.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -14,9 +16,23 @@ namespace {
 // CUDA's limits of a grid.
 constexpr Range kGridX{0, (std::int64_t(1) << 31) - 2}, kGridYZ{0, 65534};
 
-/// A program is a block, or a cluster of them.
+/// Where a block runs several programs, one a warp: the grid was rounded up to whole blocks, so only the launcher knows
+/// how many there are.
+llvm::Value* warp_program(Emitter& e, bool count) {
+  if (count) return hidden_arg(e, rt::HiddenParam::UserGrid, 0);
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  const auto read = [&](llvm::Intrinsic::ID id) {
+    return entry.CreateZExt(entry.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {}), entry.getInt64Ty());
+  };
+  const auto first = entry.CreateMul(read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+                                     entry.getInt64(std::uint64_t(e.exec().programs_per_cta)), "", true, true);
+  return entry.CreateAdd(first, entry.CreateLShr(read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), 5), "", true, true);
+}
+
+/// A program is a block, a cluster of them, or a warp of one.
 llvm::Value* program_register(Emitter& e, bool count, std::int64_t axis) {
   using namespace llvm::Intrinsic;
+  if (axis == 0 && e.exec().programs_per_cta > 1) return warp_program(e, count);
   constexpr ID kIds[2][2][3] = {
       {{nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},
        {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}},
@@ -59,9 +75,11 @@ void emit_Param(Emitter& e, const ir::Inst& inst) {
   }
 }
 
+llvm::Value* program_number(Emitter& e, std::int64_t axis) { return program_register(e, /*count=*/false, axis); }
+
 void emit_ProgramId(Emitter& e, const ir::Inst& inst) {
   const std::int64_t axis = inst.i64(ir::AttrKey::axis);
-  llvm::Value* id = program_register(e, /*count=*/false, axis);
+  llvm::Value* id = program_number(e, axis);
   e.set(inst.results[0], index_scalar(id, {axis == 0 ? kGridX : kGridYZ, 1}));
 }
 
