@@ -54,7 +54,9 @@ TEST_P(Assembled, EveryKernelOf) {
   EXPECT_FALSE(seen.empty()) << "no kernel was compiled";
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Assembled, testing::Values("kernel_edges", "kernel_refusals", "kernel_shape", "kernel_view", "lang"),
+INSTANTIATE_TEST_SUITE_P(Programs, Assembled,
+                         testing::Values("kernel_dot", "kernel_edges", "kernel_random_numbers", "kernel_refusals",
+                                         "kernel_shape", "kernel_sort", "kernel_view", "lang"),
                          [](const auto& program) { return std::string(program.param); });
 
 }  // namespace
