@@ -1,5 +1,6 @@
 // The PTX of kernels that reduce rows: how much of what the hardware has a reduction takes.
 #include "tests/emit/emit_fixture.h"
+#include "tests/support/ptxas.h"
 
 namespace kiln::test {
 namespace {
@@ -61,6 +62,24 @@ TEST(Row, ElementsAreComputedOneAfterTheOther) {
   ASSERT_NE(last_sub, std::string::npos);
   ASSERT_NE(add, std::string::npos);
   EXPECT_LT(add, last_sub);
+}
+
+TEST(Row, EveryAssemblerTakesItWithoutSpills) {
+  const auto tool = ptxas();
+  if (!tool) GTEST_SKIP() << "no ptxas in PATH or /usr/local/cuda/bin";
+  CompileOptions capped = warps(16);
+  capped.max_registers = 64;
+  const std::pair<std::string, CompileOptions> rows[] = {{row_kernel(1024, "bf16", "f32"), {}},
+                                                         {row_kernel(4096, "bf16", "f32"), {}},
+                                                         {row_kernel(32768, "bf16", "f32"), capped},
+                                                         {row_kernel(500, "i32", "i32"), {}},
+                                                         {row_kernel(1000, "f64", "f64"), {}}};
+  for (const std::string& arch : known_targets())
+    for (const auto& [row, options] : rows) {
+      const Assembly a = assemble(*tool, ptx_of(row, arch, options), arch);
+      EXPECT_TRUE(a.accepted) << arch << a.log;
+      EXPECT_THAT(a.log, testing::HasSubstr(" 0 bytes spill stores, 0 bytes spill loads")) << arch;
+    }
 }
 
 }  // namespace
