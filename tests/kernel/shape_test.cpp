@@ -391,4 +391,19 @@ TEST(ShapeCode, AGatherWithinAWarpIsShuffles) {
   EXPECT_FALSE(has(ptx, ".shared")) << ptx;
 }
 
+TEST(ShapeCode, ExchangesOfVectorsUseAllBanks) {
+  const Device d = Device::simulator();
+  const Stream stream(d);
+  Buffer<float> x(d, 9600), y(d, 9600);
+  x.upload(std::vector<float>(9600));
+  auto rows = kernel("rows", [](View<const float, 2> a, View<float, 1> b) {
+    b.store({0}, ravel(a.load({0, 0}, {96, 100}) * 2));
+  });
+  d.reset_counters();
+  rows.launch(stream, 1, {x, {96, 100}}, {y, {9600}});
+  stream.synchronize();
+  EXPECT_GT(d.counters().shared_wavefronts, 0u);
+  EXPECT_EQ(d.counters().bank_conflicts, 0u);
+}
+
 }  // namespace

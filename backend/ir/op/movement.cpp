@@ -225,7 +225,9 @@ std::int64_t scratch_shape(const Function& f, const Inst& inst) {
   std::int64_t elements = 0;
   for (Value v : inst.operands) elements += f.type(v).elements();
   if (inst.op == Op::Gather) elements = f.type(inst.operands[0]).elements();
-  return shared ? elements * std::int64_t(element_bytes(f.type(inst.operands[0]))) : 0;
+  const std::size_t bytes = element_bytes(f.type(inst.operands[0]));
+  const ScratchRows rows(bytes);
+  return shared ? (elements + elements / rows.elements * rows.gap) * std::int64_t(bytes) : 0;
 }
 
 }  // namespace kiln::ir

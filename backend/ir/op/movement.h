@@ -13,6 +13,13 @@
 
 namespace kiln::ir {
 
+/// How elements of `bytes` bytes stand in the scratch of these ops: rows of 128 bytes with a gap behind each.
+struct ScratchRows {
+  std::int64_t elements, gap;  ///< of a row, and as many as the gap is wide
+  explicit ScratchRows(std::size_t bytes)
+      : elements(128 / std::int64_t(bytes)), gap(bytes >= 4 ? 1 : 4 / std::int64_t(bytes)) {}
+};
+
 struct Movement {
   /// For every thread, register `reg` of the thread whose lane is the own one ^ lane_xor. reg < 0: no thread takes
   /// this register's element from this operand.

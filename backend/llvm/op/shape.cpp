@@ -22,8 +22,6 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
-#include <algorithm>
-
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/movement.h"
 #include "backend/llvm/emitter.h"
@@ -121,11 +119,19 @@ struct Address {
   Slot slot(Emitter& e, const Geometry& g, int reg) const {
     Slot s = strided(e, g, reg, stride);
     s.c += constant;
-    const bool down = std::any_of(stride.begin(), stride.end(), [](std::int64_t x) { return x < 0; });
-    if (!down || s.v == nullptr) return s;
-    return {e.b.CreateAdd(s.v, e.b.getInt32(std::uint32_t(s.c))), 0, s.active};  // a register may not be negative
+    return s;
   }
 };
+
+/// The place of element number `s`: behind each 128 bytes 4 are left out, so that lanes whose elements are 16 bytes
+/// apart use all banks.
+Slot spread(Emitter& e, Slot s, const ir::Type& type) {
+  const ir::ScratchRows rows(ir::element_bytes(type));
+  if (s.v == nullptr) return {nullptr, s.c + s.c / rows.elements * rows.gap, s.active};
+  Value* n = e.b.CreateAdd(s.v, e.b.getInt32(std::uint32_t(s.c)));
+  Value* row = e.b.CreateUDiv(n, e.b.getInt32(std::uint32_t(rows.elements)));
+  return {e.b.CreateAdd(n, e.b.CreateMul(row, e.b.getInt32(std::uint32_t(rows.gap)))), 0, s.active};
+}
 
 /// Where elements of operand k are written, and result number `result` reads its own.
 Address written_at(Emitter& e, const ir::Inst& inst, std::size_t k) {
@@ -177,7 +183,8 @@ void write_operands(Emitter& e, const ir::Inst& inst, Scratch scratch) {
   for (std::size_t k = 0; k < inst.operands.size(); ++k) {
     const ir::Value x = inst.operands[k];
     const Address at = written_at(e, inst, k);
-    scatter(e, e.as_plain(x), e.type(x), scratch, [&](int r) { return at.slot(e, e.geometry_of(x), r); });
+    scatter(e, e.as_plain(x), e.type(x), scratch,
+            [&](int r) { return spread(e, at.slot(e, e.geometry_of(x), r), e.type(x)); });
     scratch.range.hi = scratch.range.lo;  // the second operand goes to other places: nothing to wait for
   }
 }
@@ -193,8 +200,9 @@ void rearrange(Emitter& e, const ir::Inst& inst) {
       if (!written) write_operands(e, inst, scratch);
       written = true;
       const Address at = read_at(e, inst, i);
-      e.set_plain(result,
-                  gather(e, e.type(result), scratch, [&](int r) { return at.slot(e, e.geometry_of(result), r); }));
+      e.set_plain(result, gather(e, e.type(result), scratch, [&](int r) {
+                    return spread(e, at.slot(e, e.geometry_of(result), r), e.type(result));
+                  }));
     } else if (renames(m)) {
       e.set(result, renamed(e.get(inst.operands[0]), m));
     } else {
@@ -292,7 +300,8 @@ void emit_Gather(Emitter& e, const ir::Inst& inst) {
   const TileValue wide = wide_indices(e, indices);
   const Scratch scratch = e.scratch(inst);
   const Address all = Address::row_major(shape);
-  scatter(e, e.as_plain(x), e.type(x), scratch, [&](int r) { return all.slot(e, e.geometry_of(x), r); });
+  scatter(e, e.as_plain(x), e.type(x), scratch,
+          [&](int r) { return spread(e, all.slot(e, e.geometry_of(x), r), e.type(x)); });
   Address others = all;
   others.stride[axis] = 0;
   e.set_plain(result, gather(e, e.type(result), scratch, [&](int r) {
@@ -302,7 +311,7 @@ void emit_Gather(Emitter& e, const ir::Inst& inst) {
                 Value* along = e.b.CreateMul(e.b.CreateTrunc(index, e.b.getInt32Ty()),
                                              e.b.getInt32(std::uint32_t(all.stride[axis])));
                 s.v = s.v == nullptr ? along : e.b.CreateAdd(s.v, along);
-                return s;
+                return spread(e, s, e.type(x));
               }));
 }
 
