@@ -296,6 +296,44 @@ TEST_P(Reductions, LogsumexpOfSpecialRows) {
   }
 }
 
+// bf16 rows are kept as they were loaded, and widened again behind each reduction.
+constinit auto bf16_rows =
+    kernel("bf16_rows", [](In<bf16> x, Out<bf16> softmax, Out<bf16> centred, Int n, Const<int> N) {
+      Tile i = arange(N), at = program_id(0) * n + i, inside = i < n;
+      Tile row = load(x + at, inside, -std::numeric_limits<float>::infinity()).cast(f32);
+      Tile e = exp(row - max(row));
+      store(softmax + at, (e / sum(e)).cast<bf16>(), inside);
+      Tile zeroed = select(inside, row, 0.f);
+      Tile d = zeroed - sum(zeroed) / n.cast(f32);
+      store(centred + at, (d * rsqrt(sum(select(inside, d * d, 0.f)) / n.cast(f32) + 1e-5f)).cast<bf16>(), inside);
+    });
+TEST_P(Reductions, NarrowRows) {
+  Stream s(device());
+  for (int n : {1000, 4096})
+    for (int warps : {2, 8}) {
+      const int rows = 2;
+      std::vector<bf16> h(std::size_t(rows * n));
+      for (std::size_t i = 0; i < h.size(); ++i) h[i] = bf16(float(int(i * 2654435761u >> 16) % 1001 - 500) / 100.f);
+      auto x = buffer_of(device(), h);
+      Buffer<bf16> soft(device(), h.size()), centred(device(), h.size());
+      bf16_rows.with({.num_warps = warps}).launch(s, rows, x, soft, centred, n, n == 1000 ? 1024 : 4096);
+      s.synchronize();
+      const auto got = soft.to_vector(), norm = centred.to_vector();
+      for (int r = 0; r < rows; ++r) {
+        const bf16* row = h.data() + r * n;
+        double total = 0, mean = 0, squares = 0;
+        for (int i = 0; i < n; ++i) total += std::exp(double(float(row[i]))), mean += double(float(row[i])) / n;
+        for (int i = 0; i < n; ++i) squares += std::pow(double(float(row[i])) - mean, 2) / n;
+        for (int i = 0; i < n; ++i) {
+          const double p = std::exp(double(float(row[i]))) / total,
+                       z = (double(float(row[i])) - mean) / std::sqrt(squares + 1e-5);
+          ASSERT_NEAR(double(float(got[std::size_t(r * n + i)])), p, p / 128) << n << " " << i;
+          ASSERT_NEAR(double(float(norm[std::size_t(r * n + i)])), z, std::fabs(z) / 128 + 1e-4) << n << " " << i;
+        }
+      }
+    }
+}
+
 // --- dtypes ----------------------------------------------------------------------------------------------------------
 
 constinit auto wide_sum =
