@@ -37,10 +37,10 @@ using namespace kiln;
 #elif CASE == 9  // EXPECT: invalid types|no match for|is not an integer|array subscript
   int table[3] = {};
   (void)table[n];
-#elif CASE == 10  // EXPECT: passing ‘const kiln::Scalar’ as ‘this’|no viable overloaded '='
+#elif CASE == 10  // EXPECT: passing 'const kiln::Scalar' as 'this'|no viable overloaded '='
   auto set = [=] { s = 1; };
   set();
-#elif CASE == 11  // EXPECT: passing ‘kiln::Tile’ as ‘this’|no viable overloaded '='
+#elif CASE == 11  // EXPECT: passing 'kiln::Tile' as 'this'|no viable overloaded '='
   load(p + arange(4)) = t;
 #elif CASE == 12  // EXPECT: no matching function|constraints not satisfied
   v.store({0, 0}, t);
@@ -54,7 +54,7 @@ using namespace kiln;
   (void)v.load({0, 0}, {n, 4});
 #elif CASE == 17  // EXPECT: invalid initialization of reference|no matching|cannot convert|could not convert|no viable conversion
   (void)zeros(f32, {n, 4});
-#elif CASE == 18  // EXPECT: no match for ‘operator=’|no viable overloaded '='
+#elif CASE == 18  // EXPECT: no match for 'operator='|no viable overloaded '='
   t = 0.f;
 #elif CASE == 19  // EXPECT: conversion from|no viable conversion
   Tile u = n;
@@ -65,7 +65,7 @@ using namespace kiln;
 #elif CASE == 21  // EXPECT: ignoring return value
 #pragma GCC diagnostic error "-Wunused-result"
   exp(t);
-#elif CASE == 22  // EXPECT: no match for ‘operator[]’|does not provide a subscript operator
+#elif CASE == 22  // EXPECT: no match for 'operator[]'|does not provide a subscript operator
   (void)v[0];
 #elif CASE == 23  // EXPECT: no matching function|cannot convert|could not convert|no viable conversion
   (void)arange(n);

@@ -28,7 +28,7 @@ struct Output {
 
 Output run(const std::string& command) {
   Output o;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(("LC_ALL=C " + command + " 2>&1").c_str(), "r");  // messages as they are, quotes in ASCII
   if (!pipe) return {-1, "popen failed"};
   std::array<char, 4096> chunk;
   while (std::size_t n = fread(chunk.data(), 1, chunk.size(), pipe)) o.text.append(chunk.data(), n);
