@@ -143,6 +143,11 @@ Scratch Emitter::scratch(const ir::Inst& inst) {
   return {b.CreateAdd(shared_base(), b.getInt32(std::uint32_t(range.lo)), "", true, true), range};
 }
 
+const ir::AxisAnalysis& Emitter::facts() {
+  if (!facts_) facts_.emplace(f);
+  return *facts_;
+}
+
 const TileValue& Emitter::get(ir::Value v) const {
   KILN_CHECK(!values_[v.id].regs.empty(), fmt::format("value {} has no code yet", v.id));
   return values_[v.id];
@@ -174,7 +179,7 @@ void Emitter::set_plain(ir::Value v, TileValue plain) {
   plain.kind = t.ptr ? TileValue::Kind::Pointer : TileValue::Kind::Index;
   plain.thread_known = Known{};
   if (t.ptr) {
-    plain.uniform = llvm::ConstantPointerNull::get(llvm::PointerType::get(c.context(), kGlobal));
+    plain.uniform = llvm::ConstantPointerNull::get(llvm::PointerType::get(c.context(), t.shared ? kShared : kGlobal));
     plain.uniform_known = Known::constant(0);
     plain.thread_known.divisor = bytes(t.dtype);
     plain.scale = 1;

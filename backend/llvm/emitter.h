@@ -6,6 +6,7 @@
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <optional>
 #include <vector>
 
 #include "backend/ir/function.h"
@@ -14,6 +15,7 @@
 #include "backend/llvm/geometry.h"
 #include "backend/llvm/hazards.h"
 #include "backend/llvm/tile_value.h"
+#include "backend/pass/axis_info.h"
 
 namespace kiln::cg {
 
@@ -42,6 +44,8 @@ class Emitter {
   GeometryCache geometry;
   Hazards hazards;
   const bool has_control_flow;  ///< a scalar may decide a branch
+  /// What is known of integers and addresses; computed on first use.
+  const ir::AxisAnalysis& facts();
 
   const TileValue& get(ir::Value v) const;
   void set(ir::Value v, TileValue t) { values_[v.id] = std::move(t); }
@@ -73,6 +77,7 @@ class Emitter {
 
   DebugInfo& debug_;
   std::vector<TileValue> values_;
+  std::optional<ir::AxisAnalysis> facts_;
   llvm::Value* shared_base_ = nullptr;  ///< i32: where the program's shared memory starts
 };
 

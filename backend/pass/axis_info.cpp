@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <span>
 
 #include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/reshape_groups.h"
@@ -75,8 +76,17 @@ class Transfer {
     return r;
   }
 
+  /// The instructions of `r`, whose parameters are known, in order.
+  void region(RegionId r) {
+    for (InstId i : f_.region(r).insts) visit(f_.inst(i));
+  }
+
   void visit(const Inst& inst) {
+    if (inst.op == Op::For) return for_loop(inst);
+    if (inst.op == Op::While) return while_loop(inst);
+    if (inst.op == Op::If) return branch(inst);
     for (Value v : inst.results) info_[v.id] = unknown(v);
+    for (RegionId r : inst.regions) region(r);
     if (inst.results.size() != 1 || !inst.regions.empty()) return;
     inst_ = &inst;
     result_ = inst.results[0];
@@ -87,6 +97,91 @@ class Transfer {
   }
 
  private:
+  // --- control flow --------------------------------------------------------------------------------------------------
+
+  std::span<const Value> yields(RegionId r) const { return f_.inst(f_.region(r).insts.back()).operands; }
+
+  /// `known` becomes what holds of it and of `next`, too; false if it was that already. A range that grows is given up:
+  /// it would grow with every trip.
+  bool weaken(Value known, Value next) {
+    AxisInfo &a = info_[known.id], before = a;
+    const AxisInfo& b = info_[next.id];
+    for (std::size_t i = 0; i < a.axes.size(); ++i) {
+      Axis& x = a.axes[i];
+      const Axis& y = b.axes[i];
+      const std::int64_t c = std::min(x.contiguity, y.contiguity);
+      const std::int64_t unit = f_.type(known).ptr ? bytes(f_.type(known).dtype) : 1;
+      const auto at = [&](const Axis& z) { return z.contiguity <= c ? z.divisibility : std::min(z.divisibility, c * unit); };
+      x = {c, std::min(at(x), at(y)), std::min(x.constancy, y.constancy)};
+    }
+    if (!b.range.inside(a.range)) a.range = unknown(known).range;
+    return a.axes != before.axes || a.range != before.range;
+  }
+
+  /// The facts of carried values, which start as those of `init`: the strongest that the body keeps. `pass` visits it
+  /// and gives what it yields. Deep nests would be visited too often; there nothing is known of carried values.
+  template <class F>
+  void settle(std::span<const Value> carried, std::span<const Value> init, F&& pass) {
+    constexpr int kDeepest = 4;
+    const bool deep = loops_ >= kDeepest;
+    ++loops_;
+    for (std::size_t k = 0; k < carried.size(); ++k) info_[carried[k].id] = deep ? unknown(carried[k]) : info_[init[k].id];
+    for (bool again = true; again;) {
+      const std::span<const Value> next = pass();
+      again = false;
+      for (std::size_t k = 0; k < carried.size() && !deep; ++k) again |= weaken(carried[k], next[k]);
+    }
+    --loops_;
+  }
+
+  void for_loop(const Inst& inst) {
+    const RegionId body = inst.regions[0];
+    const std::span<const Value> params = f_.region(body).params, carried = params.subspan(1);
+    info_[params[0].id] = induction(inst, params[0]);
+    settle(carried, std::span(inst.operands).subspan(3), [&] {
+      region(body);
+      return yields(body);
+    });
+    for (std::size_t k = 0; k < carried.size(); ++k) info_[inst.results[k].id] = info_[carried[k].id];
+  }
+
+  /// lo, lo + step, … on this side of hi, in a body that runs.
+  AxisInfo induction(const Inst& inst, Value iv) const {
+    AxisInfo r = unknown(iv);
+    const AxisInfo &lo = info_[inst.operands[0].id], &step = info_[inst.operands[2].id];
+    const Interval l = lo.range, h = info_[inst.operands[1].id].range, s = step.range;
+    r.axes[0].divisibility = std::min(lo.axes[0].divisibility, step.axes[0].divisibility);
+    const Interval up{l.lo, std::max(l.lo, h.hi - (h.hi > std::numeric_limits<std::int64_t>::min()))};
+    const Interval down{std::min(l.hi, h.lo + (h.lo < std::numeric_limits<std::int64_t>::max())), l.hi};
+    if (f_.type(iv).dtype != DType::u64) r.range = s.lo > 0 ? up : s.hi < 0 ? down : join(up, down);
+    return r;
+  }
+
+  void while_loop(const Inst& inst) {
+    const RegionId test = inst.regions[0], body = inst.regions[1];
+    const std::span<const Value> tested = f_.region(test).params, carried = f_.region(body).params;
+    settle(tested, inst.operands, [&] {
+      region(test);
+      for (std::size_t k = 0; k < tested.size(); ++k) info_[carried[k].id] = info_[tested[k].id];
+      region(body);
+      return yields(body);
+    });
+    for (std::size_t k = 0; k < tested.size(); ++k) info_[inst.results[k].id] = info_[tested[k].id];
+  }
+
+  void branch(const Inst& inst) {
+    for (RegionId r : inst.regions) region(r);
+    for (std::size_t k = 0; k < inst.results.size(); ++k) {
+      const Value v = inst.results[k], other = yields(inst.regions[1])[k];
+      info_[v.id] = info_[yields(inst.regions[0])[k].id];
+      const Interval both = join(info_[v.id].range, info_[other.id].range);
+      weaken(v, other);
+      info_[v.id].range = both;
+    }
+  }
+
+  // --- values --------------------------------------------------------------------------------------------------------
+
   const AxisInfo& in(std::size_t k) const { return info_[inst_->operands[k].id]; }
   const Type& type(std::size_t k) const { return f_.type(inst_->operands[k]); }
   std::size_t rank() const { return info_[result_.id].axes.size(); }
@@ -483,6 +578,7 @@ class Transfer {
   std::vector<AxisInfo>& info_;
   const Inst* inst_ = nullptr;
   Value result_;
+  int loops_ = 0;  // around the instruction that is visited
 };
 
 }  // namespace
@@ -497,8 +593,8 @@ Interval Interval::all(DType d) {
 AxisAnalysis::AxisAnalysis(const Function& f) : info_(f.value_count()) {
   Transfer transfer(f, info_);
   for (std::uint32_t id = 0; id < f.value_count(); ++id)
-    info_[id] = transfer.unknown(Value{id});  // region parameters stay so
-  walk(f, [&](InstId i) { transfer.visit(f.inst(i)); });
+    info_[id] = transfer.unknown(Value{id});  // parameters of combine regions stay so
+  transfer.region(f.body());
 }
 
 }  // namespace kiln::ir

@@ -7,7 +7,10 @@
 //   2. moves to scalars when all its operands are splats: splat(a) + splat(b) becomes splat(a + b), computed once
 //   3. loses a mask that is true everywhere; a load or store whose mask is false everywhere goes
 //   4. is replaced by an equal pure instruction before it
-// and a walk backwards removes what nothing uses. Nothing here changes a rounding: no reassociation, no fma formation.
+// Before it, loops are unrolled where a hint asks for it, and pure operations that depend on nothing a loop computes
+// move in front of the loop; after it, results of
+// loops and branches that nothing needs go, with what was carried for them (loop_rules.h), and a walk backwards removes
+// what nothing uses. Nothing here changes a rounding: no reassociation, no fma formation.
 //
 //     %0 = param index=0 : ptr<f32>                      %0 = param index=0 : ptr<f32>
 //     %1 = param index=1 : index                         %1 = param index=1 : index
@@ -24,6 +27,7 @@
 
 #include "backend/ir/eval.h"
 #include "backend/ir/fold.h"
+#include "backend/pass/loop_rules.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
 #include "backend/pass/shape_rules.h"
@@ -63,7 +67,10 @@ class Canonicaliser {
   explicit Canonicaliser(Function& f) : f_(f) {}
 
   bool run() {
+    changed_ = unroll_loops(f_);
+    changed_ |= hoist_invariants(f_);
     region(f_.body(), {});
+    changed_ |= drop_unneeded_results(f_);
     sweep(f_.body());
     return changed_;
   }

@@ -68,7 +68,14 @@ void Range::start() {
   std::vector<ir::Value> bounds;
   for (const Scalar& b : bounds_) bounds.push_back(t.read(b, at_));
   std::vector<ir::Attr> hints;
-  if (unroll_ != 0) hints.push_back({ir::AttrKey::unroll, std::int64_t(unroll_)});
+  if (unroll_ != 0) {
+    for (ir::Value b : bounds)
+      if (!ir::Builder(t.function()).literal(b))
+        t.fail(at_, "range: unroll: the number of trips must be known when the kernel is compiled: bounds of C++ numbers "
+                    "or Const");
+    const ir::Attr unroll{ir::AttrKey::unroll, std::int64_t(unroll_)};
+    hints.push_back(unroll);
+  }
   unwinding_ = std::uncaught_exceptions();
   state_ = t.open_for(bounds, std::move(hints), at_) ? State::Fresh : State::Done;
   level_ = t.loop_level();

@@ -132,6 +132,8 @@ void Tracer::continue_if(const Handle& condition, SourceLoc at) {
 void Tracer::break_if(const Handle& condition, SourceLoc at) {
   Scope& loop = body_scope();
   if (loop.kind == ScopeKind::While) fail(at, "break_if in while_ is not supported; put the condition into while_");
+  if (loop.kind == ScopeKind::Loop && fn_.inst(loop.inst).find(ir::AttrKey::unroll))
+    fail(at, "break_if in a loop with unroll: its number of trips is not known; leave one of them out");
   const ir::Value holds = read(condition, at);
   check_condition(holds, at);
   if (loop.kind == ScopeKind::Loop) {

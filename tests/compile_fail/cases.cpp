@@ -14,6 +14,11 @@ using namespace kiln;
   (void)o, (void)p, (void)v, (void)w, (void)n;
 #if CASE == 0
   s += n;
+  for (auto i : range(0, n, 2).unroll(1)) s += i;
+  if_(n > 3, [&] { s = n; }, [&] { s = s + 1; });
+  while_([&] { return s < n; }, [&] { s += 1; });
+  auto [u, k] = if_(n > 3, [&] { return std::pair(t, s); }, [&] { return std::pair(t + 1, s); });
+  t = u * k.cast(f32);
   t = t * s.cast(f32);
   w.store({0, n}, v.load({B, s}, {B, 4}));
   store(o + arange(B), t, arange(B) < n);
@@ -71,6 +76,41 @@ using namespace kiln;
   (void)arange(n);
 #elif CASE == 24  // EXPECT: no matching function
   store(o, t);
+#elif CASE == 60  // EXPECT: use of deleted function|selected deleted operator
+  for (auto i : range(n)) i = i + 1;
+#elif CASE == 61  // EXPECT: use of deleted function|selected deleted operator
+  for (auto i : range(n)) i += 2;
+#elif CASE == 62  // EXPECT: cannot convert|no viable conversion
+  for (int i : range(n)) s += i;
+#elif CASE == 63  // EXPECT: cannot bind non-const lvalue|non-const lvalue reference
+  for (auto& i : range(n)) s += i;
+#elif CASE == 64  // EXPECT: passing ‘const kiln::Scalar’ as ‘this’|no viable overloaded '='
+  if_(n > 3, [=] { s = 1; });
+#elif CASE == 65  // EXPECT: use of deleted function|invokes a deleted function
+  if_(true, [&] { s = 1; });
+#elif CASE == 66  // EXPECT: kiln: if_ without an else branch cannot return a value
+  if_(n > 3, [&] { return s; });
+#elif CASE == 67  // EXPECT: kiln: the two branches of if_ return different C++ types
+  (void)if_(n > 3, [&] { return s; }, [&] { return t; });
+#elif CASE == 68  // EXPECT: kiln: a branch of if_ and a combine lambda may return
+  (void)if_(n > 3, [&] { return 1; }, [&] { return 2; });
+#elif CASE == 69  // EXPECT: kiln: while_ takes its condition as a lambda
+  while_(s < n, [&] { s += 1; });
+#elif CASE == 70  // EXPECT: kiln: the condition lambda of while_ must return a Scalar
+  while_([&] { return true; }, [&] { s += 1; });
+#elif CASE == 71  // EXPECT: continue statement not within a loop|'continue' statement not in loop
+  for (auto i : range(n)) if_(i > 2, [&] { continue; });
+#elif CASE == 72  // EXPECT: ignoring return
+#pragma GCC diagnostic error "-Wunused-result"
+  range(n);
+#elif CASE == 73  // EXPECT: use of deleted function|deleted
+  auto r = range(n);
+  auto q = r;
+  (void)q;
+#elif CASE == 74  // EXPECT: kiln: the two branches of if_ return different C++ types
+  (void)if_(n > 3, [&] { return s; }, [&] { s = 1; });
+#elif CASE == 75  // EXPECT: kiln: a traced value has no C++ truth value
+  for (; n > 0;) s += 1;
 #endif
 }
 

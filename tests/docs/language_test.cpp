@@ -39,6 +39,39 @@ constinit auto bias_gelu = kernel("bias_gelu", [](In<bf16> x, In<float> bias, In
   store(y + at, (gelu(v) * load(scale + r, r < rows)).cast<bf16>(), inside);
 });
 
+// y[c] = sum of column c of x
+constinit auto column_sums = kernel("column_sums", [](In<float> x, Out<float> y, Int rows, Int cols, Const<int> BLOCK) {
+  Tile c = program_id(0) * BLOCK + arange(BLOCK), p = x + c, sum = zeros(f32, {BLOCK});
+  for (auto r : range(rows)) {
+    (void)r;
+    sum += load(p, c < cols);
+    p += cols;
+  }
+  store(y + c, sum, c < cols);
+});
+
+constinit auto collatz = kernel("collatz", [](Out<std::int32_t> steps, Int n) {
+  Scalar x = program_id(0) + 1, count = 0;
+  return_if(x > n);
+  while_([&] { return x != 1; }, [&] {
+    if_(x % 2 == 0, [&] { x = x / 2; }, [&] { x = x * 3 + 1; });
+    count += 1;
+  });
+  store(steps + program_id(0), count);
+});
+
+// the first position of `key` in a[0, n), or n; and whether it was found
+constinit auto find = kernel("find", [](In<std::int32_t> a, Int n, Int32 key, Out<std::int64_t> at) {
+  Scalar found = n;
+  for (auto i : range(n)) {
+    found = select(load(a + i) == key, i, n);
+    break_if(found < n);
+  }
+  auto [position, yes] = if_(found < n, [&] { return std::pair(found, Scalar(1)); }, [&] { return std::pair(n, Scalar(0)); });
+  store(at, position.cast(i64));
+  store(at + 1, yes.cast(i64));
+});
+
 constinit auto transpose = kernel("transpose", [](View<const float, 2> x, View<float, 2> y, Const<int> B) {
   Scalar r = program_id(0) * B, c = program_id(1) * B;
   y.store({r, c}, x.trans().load({r, c}, {B, B}));
@@ -126,6 +159,28 @@ TEST_F(LanguagePage, BroadcastsRowsAndColumns) {
       const double v = 0.5 + c, want = v / 2 * (1 + std::erf(v / std::sqrt(2.0))) * (r + 1);
       EXPECT_NEAR(static_cast<float>(got[static_cast<std::size_t>(r * cols + c)]), want, want / 128) << r << " " << c;
     }
+}
+
+TEST_F(LanguagePage, SumsColumns) {
+  const int rows = 3, cols = 2;
+  auto x = buffer<float>({1, 2, 3, 4, 5, 6}), y = buffer<float>({0, 0});
+  column_sums.launch(stream, cdiv(cols, 64), x, y, rows, cols, 64);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{9, 12}));
+}
+
+TEST_F(LanguagePage, CountsCollatzSteps) {
+  auto steps = buffer<std::int32_t>({-1, -1, -1, -1, -1});
+  collatz.launch(stream, 5, steps, 4);
+  EXPECT_EQ(steps.to_vector(), (std::vector<std::int32_t>{0, 1, 7, 2, -1}));
+}
+
+TEST_F(LanguagePage, FindsTheFirstPosition) {
+  auto a = buffer<std::int32_t>({5, 7, 7, 1});
+  auto at = buffer<std::int64_t>({-1, -1});
+  find.launch(stream, 1, a, 4, 7, at);
+  EXPECT_EQ(at.to_vector(), (std::vector<std::int64_t>{1, 1}));
+  find.launch(stream, 1, a, 4, 8, at);
+  EXPECT_EQ(at.to_vector(), (std::vector<std::int64_t>{4, 0}));
 }
 
 TEST_F(LanguagePage, TransposesAView) {

@@ -367,6 +367,12 @@ TEST(ControlError, HintsThatCannotBeMet) {
   expect_refused("range: stages(4): loops are not software-pipelined by this version; leave it out", __LINE__ + 1, [](Out<float> o, Int n) {
     for (auto i : range(n).stages(4)) put(o, i);
   });
+  expect_refused("range: unroll: the number of trips must be known when the kernel is compiled", __LINE__ + 1, [](Out<float> o, Int n) {
+    for (auto i : range(n).unroll(4)) put(o, i);
+  });
+  expect_refused("break_if in a loop with unroll: its number of trips is not known", __LINE__ + 1, [](Out<float> o, Int n) {
+    for (auto i : range(8).unroll(4)) { break_if(i > n); put(o, i); }
+  });
   expect_refused("range: unroll(0): at least 1 is needed", __LINE__ + 1, [](Out<float> o, Int n) {
     for (auto i : range(n).unroll(0)) put(o, i);
   });

@@ -1,4 +1,5 @@
 // range loops and while_: values on every device, zero trips, steps, dtypes, and variables of every kind carried.
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -509,6 +510,167 @@ TEST(LangLoop, StridesThatAreOneMaySwap) {
     EXPECT_EQ(run(1, 1), (std::vector<float>{0, 1, 2, 3}));
     EXPECT_EQ(run(1, 2), (std::vector<float>{0, 2, 2, 6}));
     EXPECT_EQ(run(2, 1), (std::vector<float>{0, 1, 4, 3}));
+  });
+}
+
+// 16 trips of step 4 and remainders of every size: no trip is lost, the remainder runs once.
+TEST(LangLoop, UnrolledLoopsLoseNoTrip) {
+  for (const int copies : {1, 2, 3, 4, 5, 8, 100})
+    expect_output({4, 24, 7, 21, 0, 5, 5 + 4 + 3 + 2 + 1, 3}, 1, [copies](Out<float> o, Int n) {
+      Scalar trips = 0, sum = index(0), sevens = 0, sum7 = index(0), none = 0, down = 0, sum_down = index(0), last = index(0);
+      for (auto i : range(0, 16, 4).unroll(copies)) {
+        trips += 1;
+        sum += i;
+      }
+      for (auto i : range(7).unroll(copies)) {
+        sevens += 1;
+        sum7 += i;
+      }
+      for (auto i : range(3, 3).unroll(copies)) {
+        (void)i;
+        none += 1;
+      }
+      for (auto i : range(5, 0, -1).unroll(copies)) {
+        down += 1;
+        sum_down += i;
+        for (auto j : range(3).unroll(2)) last = j + n;
+      }
+      put(o, trips);
+      put(o + 1, sum);
+      put(o + 2, sevens);
+      put(o + 3, sum7);
+      put(o + 4, none);
+      put(o + 5, down);
+      put(o + 6, sum_down);
+      put(o + 7, last);
+    });
+}
+
+TEST(LangLoop, FullyUnrolledLoopsDisappear) {
+  auto k = kernel("straight", [](InOut<float> o) {
+    for (auto i : range(4).unroll()) {
+      continue_if(i == 2);
+      store(o + i, load(o + i) + 1.f);
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    Buffer<float> o = buffer_of(d, std::vector<float>{0, 10, 20, 30});
+    k.launch(s, 1, o);
+    s.synchronize();
+    EXPECT_EQ(o.to_vector(), (std::vector<float>{1, 11, 20, 31}));
+    if (d.kind() == DeviceKind::Simulator) {
+      EXPECT_EQ(k.image(d, o).ptx.find("bra"), std::string::npos);
+    }
+  });
+}
+
+// Tiles of pointers and offsets that advance, in loops, through branches and inner loops.
+TEST(LangLoop, PointerTilesAdvance) {
+  auto k = kernel("chunks", [](In<float> x, Out<float> y, Int n, Const<int> B) {
+    Tile p = x + arange(B), q = y + arange(B), left = n - arange(B);
+    Scalar moved = index(0);
+    for (auto i : range(0, n, B)) {
+      store(q, load(p, left > 0) + 1.f, left > 0);
+      if_(i % 2 == 0, [&] { p += B; }, [&] { p += 1 * B; });
+      for (auto j : range(B / 4)) {
+        q += 4;
+        moved += j * 0 + 4;
+      }
+      left -= B;
+    }
+    store(y + n, moved.cast(f32));
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    for (const int n : {0, 1, 63, 64, 65, 300}) {
+      std::vector<float> in(300), want(301, -1.f);
+      for (int i = 0; i < n; ++i) in[std::size_t(i)] = float(i), want[std::size_t(i)] = float(i) + 1;
+      want[std::size_t(n)] = float((n + 63) / 64 * 64);
+      Buffer<float> x = buffer_of(d, in), y = buffer_of(d, std::vector<float>(301, -1.f));
+      k.launch(s, 1, x, y, n, 64);
+      s.synchronize();
+      EXPECT_EQ(y.to_vector(), want) << n;
+    }
+  });
+}
+
+// One row in chunks with accumulators, the maximum and its position, as an online softmax has them.
+TEST(LangLoop, RowsInChunks) {
+  auto k = kernel("row", [](In<float> x, Out<float> y, Int n, Const<int> B) {
+    Scalar row = program_id(0);
+    Tile most = full(f32, {B}, -1e30f), sum = zeros(f32, {B});
+    for (auto i : range(0, n, B)) {
+      Tile at = i + arange(B), v = load(x + row * n + at, at < n, -1e30f);
+      Tile next = maximum(most, v);
+      sum = sum * exp2(most - next) + exp2(v - next);
+      most = next;
+    }
+    for (auto i : range(0, n, B)) {
+      Tile at = i + arange(B);
+      store(y + row * n + at, most + log2(sum), at < n);
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    for (const int n : {1, 16, 100, 257, 512}) {
+      constexpr int kBlock = 64, kRows = 3;
+      std::vector<float> in(std::size_t(kRows * n));
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = float((i * 37) % 11) - 5;
+      Buffer<float> x = buffer_of(d, in), y(d, in.size());
+      k.launch(s, kRows, x, y, n, kBlock);
+      s.synchronize();
+      const std::vector<float> got = y.to_vector();
+      for (int r = 0; r < kRows; ++r)
+        for (int i = 0; i < n; ++i) {
+          double sum = 0;
+          for (int j = i % kBlock; j < n; j += kBlock) sum += std::exp2(double(in[std::size_t(r * n + j)]));
+          ASSERT_NEAR(got[std::size_t(r * n + i)], std::log2(sum), 1e-4) << "row " << r << " column " << i << " of " << n;
+        }
+    }
+  });
+}
+
+// A row in chunks: with aligned pointers and n divisible by 16, loops load and store 16 bytes at a time, whether the
+// addresses come from the induction variable or from pointers that advance.
+TEST(LangLoop, ChunkedRowsKeepVectorAccesses) {
+  const auto by_index = kernel("by_index", [](In<float> x, Out<float> y, Int n, Const<int> B) {
+    Scalar row = program_id(0) * n;
+    for (auto i : range(0, n, B)) {
+      Tile at = i + arange(B);
+      store(y + row + at, load(x + row + at, at < n) * 2.f, at < n);
+    }
+  });
+  const auto by_pointer = kernel("by_pointer", [](In<float> x, Out<float> y, Int n, Const<int> B) {
+    Tile at = arange(B), p = x + program_id(0) * n + at, q = y + program_id(0) * n + at;
+    for (auto i : range(0, n, B)) {
+      (void)i;
+      store(q, load(p, at < n) * 2.f, at < n);
+      p += B;
+      q += B;
+      at += B;
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    const int n = 2000;
+    std::vector<float> in(std::size_t(2 * n)), want(in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = float(i), want[i] = 2 * float(i);
+    Buffer<float> x = buffer_of(d, in);
+    const auto check = [&](const auto& k) {
+      Buffer<float> y(d, in.size());
+      k.launch(s, 2, x, y, n, 512);
+      s.synchronize();
+      EXPECT_EQ(y.to_vector(), want);
+      if (d.kind() == DeviceKind::Interpreter) return;
+      const std::string ptx = k.image(d, x, y, n, 512).ptx;
+      EXPECT_NE(ptx.find("ld.global.v"), std::string::npos) << ptx;
+      EXPECT_NE(ptx.find("st.global.v"), std::string::npos) << ptx;
+      EXPECT_EQ(ptx.find("ld.global.b"), std::string::npos) << ptx;
+      EXPECT_EQ(ptx.find("st.global.b"), std::string::npos) << ptx;
+    };
+    check(by_index);
+    check(by_pointer);
   });
 }
 

@@ -1,7 +1,8 @@
 // Structured control flow as basic blocks and phis. Conditions and bounds are scalars, equal in all threads, so every
 // branch is uniform and barriers inside are legal.
 //
-// Carried index and pointer tiles lose their split into uniform, thread and constant parts: a phi holds whole elements.
+// Carried index values and pointers keep their parts where the loop allows it (carried.h).
+#include "backend/llvm/carried.h"
 #include "backend/llvm/emitter.h"
 #include "backend/llvm/index.h"
 
@@ -12,54 +13,6 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 BasicBlock* block(Emitter& e, const char* name) { return BasicBlock::Create(e.c.context(), name, e.kernel); }
-
-/// One phi per live register of `v`.
-std::vector<llvm::PHINode*> phis(Emitter& e, ir::Value v, unsigned incoming) {
-  const Geometry& g = e.geometry_of(v);
-  const ir::Type& t = e.type(v);
-  llvm::Type* type = t.ptr ? llvm::PointerType::get(e.c.context(), kGlobal) : e.c.type(t.dtype);
-  std::vector<llvm::PHINode*> made;
-  for (int r = 0; r < g.regs(); ++r)
-    if (g.live[std::size_t(r)]) made.push_back(e.b.CreatePHI(type, incoming));
-  return made;
-}
-
-/// Phis of several values, in a block that has nothing else yet; the values are set once all phis stand.
-struct PhiGroup {
-  std::vector<ir::Value> values;
-  std::vector<std::vector<llvm::PHINode*>> phis_of;
-
-  PhiGroup(Emitter& e, std::vector<ir::Value> vs, unsigned incoming) : values(std::move(vs)) {
-    for (ir::Value v : values) phis_of.push_back(phis(e, v, incoming));
-  }
-  void define(Emitter& e) const {
-    for (std::size_t i = 0; i < values.size(); ++i) define_as(e, i, values[i]);
-  }
-  /// Sets `v` to what value number i is.
-  void define_as(Emitter& e, std::size_t i, ir::Value v) const {
-    const Geometry& g = e.geometry_of(v);
-    TileValue plain;
-    plain.regs.resize(std::size_t(g.regs()));
-    std::size_t next = 0;
-    for (int r = 0; r < g.regs(); ++r)
-      if (g.live[std::size_t(r)]) plain.regs[std::size_t(r)].v = phis_of[i][next++];
-    e.set_plain(v, plain);
-  }
-  /// The values that flow in from the builder's block, which ends with a branch to the phis'.
-  void flow_in(Emitter& e, llvm::ArrayRef<ir::Value> from) const {
-    std::vector<std::vector<Value*>> in;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const TileValue plain = e.as_plain(from[i]);
-      in.emplace_back();
-      const Geometry& g = e.geometry_of(values[i]);
-      for (int r = 0; r < g.regs(); ++r)
-        if (g.live[std::size_t(r)]) in.back().push_back(plain.regs[std::size_t(r)].v);
-    }
-    BasicBlock* at = e.b.GetInsertBlock();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      for (std::size_t k = 0; k < in[i].size(); ++k) phis_of[i][k]->addIncoming(in[i][k], at);
-  }
-};
 
 std::vector<ir::Value> tail(const std::vector<ir::Value>& v, std::size_t from) {
   return {v.begin() + std::ptrdiff_t(from), v.end()};
@@ -76,6 +29,19 @@ Known induction_known(const TileValue& lo, const TileValue& hi, const TileValue&
   constexpr std::int64_t start = std::int64_t(1) << 61, stride = std::int64_t(1) << 20;
   if (l.range.hi <= start && s.range.hi <= stride) k.range.hi = std::min(k.range.hi, 2 * start);
   return k;
+}
+
+const std::vector<ir::Value>& yields(const Emitter& e, ir::RegionId r) {
+  return e.f.inst(e.f.region(r).insts.back()).operands;
+}
+
+/// How a loop carries `init`; `params` of the region that yields the next values.
+std::vector<CarriedForm> loop_forms(Emitter& e, const std::vector<ir::Value>& init, const std::vector<ir::Value>& params,
+                                    ir::RegionId body) {
+  std::vector<CarriedForm> forms;
+  for (std::size_t k = 0; k < init.size(); ++k)
+    forms.push_back(loop_form(e, init[k], params[k], yields(e, body)[k]));
+  return forms;
 }
 
 }  // namespace
@@ -97,13 +63,14 @@ void emit_For(Emitter& e, const ir::Inst& inst) {
 
   BasicBlock *body = block(e, "for"), *exit = block(e, "for.exit"), *before = e.b.GetInsertBlock();
   Value* runs = e.b.CreateAnd(e.b.CreateSelect(down, less(hi, lo), less(lo, hi)), e.b.CreateICmpNE(step, zero));
+  const std::vector<CarriedForm> forms = loop_forms(e, init, tail(params, 1), body_region);
   e.b.SetInsertPoint(exit);
-  PhiGroup results(e, inst.results, 2);
+  const PhiGroup results(e, inst.results, forms);
   e.b.SetInsertPoint(before);
   results.flow_in(e, init);
   e.b.SetInsertPoint(body);
   llvm::PHINode* iv = e.b.CreatePHI(lo->getType(), 2);
-  PhiGroup carried(e, tail(params, 1), 2);
+  const PhiGroup carried(e, tail(params, 1), forms);
   e.b.SetInsertPoint(before);
   carried.flow_in(e, init);
   iv->addIncoming(lo, e.b.GetInsertBlock());
@@ -134,8 +101,10 @@ void emit_While(Emitter& e, const ir::Inst& inst) {
   const ir::RegionId test_region = inst.regions[0], body_region = inst.regions[1];
   BasicBlock *test = block(e, "while"), *body = block(e, "while.body"), *exit = block(e, "while.exit"),
              *before = e.b.GetInsertBlock();
+  const std::vector<ir::Value>& carried = e.f.region(body_region).params;
+  const std::vector<CarriedForm> forms = loop_forms(e, inst.operands, carried, body_region);
   e.b.SetInsertPoint(test);
-  PhiGroup tested(e, e.f.region(test_region).params, 2);
+  const PhiGroup tested(e, e.f.region(test_region).params, forms);
   e.b.SetInsertPoint(before);
   tested.flow_in(e, inst.operands);
   e.b.CreateBr(test);
@@ -148,8 +117,7 @@ void emit_While(Emitter& e, const ir::Inst& inst) {
   const Hazards::Mark after_test = e.hazards.mark();
 
   e.b.SetInsertPoint(body);
-  const std::vector<ir::Value>& carried = e.f.region(body_region).params;
-  for (std::size_t i = 0; i < carried.size(); ++i) tested.define_as(e, i, carried[i]);
+  tested.define_as(e, carried);
   e.region(body_region);
   e.hazards.end_iteration(e.b, mark);
   tested.flow_in(e, e.yielded);
@@ -158,27 +126,34 @@ void emit_While(Emitter& e, const ir::Inst& inst) {
   e.hazards.resume(after_test);
   e.hazards.leave(mark);
   e.b.SetInsertPoint(exit);
-  for (std::size_t i = 0; i < inst.results.size(); ++i) tested.define_as(e, i, inst.results[i]);
+  tested.define_as(e, inst.results);
 }
 
 void emit_If(Emitter& e, const ir::Inst& inst) {
   BasicBlock *yes = block(e, "if"), *no = block(e, "else"), *exit = block(e, "if.exit");
   e.b.CreateCondBr(e.scalar(inst.operands[0]), yes, no);
-  e.b.SetInsertPoint(exit);
-  PhiGroup results(e, inst.results, 2);
   const Hazards::Mark mark = e.hazards.mark();
-  const auto side = [&](BasicBlock* at, ir::RegionId region) {
-    e.b.SetInsertPoint(at);
-    e.region(region);
-    results.flow_in(e, e.yielded);
-    e.b.CreateBr(exit);
-  };
-  side(yes, inst.regions[0]);
+  e.b.SetInsertPoint(yes);
+  e.region(inst.regions[0]);
+  BasicBlock* yes_end = e.b.GetInsertBlock();
   const Hazards::Mark after_yes = e.hazards.mark();
   e.hazards.resume(mark);
-  side(no, inst.regions[1]);
+  e.b.SetInsertPoint(no);
+  e.region(inst.regions[1]);
+  BasicBlock* no_end = e.b.GetInsertBlock();
   e.hazards.add(after_yes);
   e.hazards.leave(mark);
+
+  const std::vector<ir::Value>&a = yields(e, inst.regions[0]), &b = yields(e, inst.regions[1]);
+  std::vector<CarriedForm> forms;
+  for (std::size_t k = 0; k < a.size(); ++k) forms.push_back(branch_form(e, a[k], b[k]));
+  e.b.SetInsertPoint(exit);
+  const PhiGroup results(e, inst.results, std::move(forms));
+  for (const auto& [end, from] : {std::pair(yes_end, &a), std::pair(no_end, &b)}) {
+    e.b.SetInsertPoint(end);
+    results.flow_in(e, *from);
+    e.b.CreateBr(exit);
+  }
   e.b.SetInsertPoint(exit);
   results.define(e);
 }
