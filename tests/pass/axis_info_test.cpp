@@ -149,6 +149,101 @@ TEST(AxisInfo, DivisionTruncatesTowardZeroSoNegativeGroupsAreNotConstant) {
   EXPECT_EQ(by_eight("shr", 3).constancy, 8);   // -1, -1, …
 }
 
+/// Facts of the one Neg in `body`, which may stand in any region.
+AxisInfo negated(const std::string& body) {
+  const Function f = parse(
+      "kernel \"k\" stage=traced\nparam : ptr<f32> access=readwrite align=16\nparam : index access=read align=16\n"
+      "param : index access=read\n{\n  %n16 = param index=1 : index\n  %n = param index=2 : index\n"
+      "  %zero = constant value=index(0) : index\n  %four = constant value=index(4) : index\n"
+      "  %k512 = constant value=index(512) : index\n" +
+      body + "}\n");
+  const AxisAnalysis facts(f);
+  AxisInfo found;
+  walk(f, [&](InstId i) {
+    if (f.inst(i).op == Op::Neg) found = facts[f.inst(i).operands[0]];
+  });
+  return found;
+}
+
+TEST(AxisInfo, InductionVariablesCountInSteps) {
+  const auto of = [](const std::string& bounds) {
+    return negated("  for " + bounds + " {(%i : index)\n    %x = neg %i : index\n    yield\n  }\n");
+  };
+  EXPECT_EQ(of("%zero, %k512, %four").axes[0].divisibility, 4);
+  EXPECT_EQ(of("%zero, %k512, %four").range, (Interval{0, 511}));
+  EXPECT_EQ(of("%zero, %n, %k512").axes[0].divisibility, 512);
+  EXPECT_EQ(of("%zero, %n, %k512").range.lo, 0);
+  EXPECT_EQ(of("%n16, %n, %k512").axes[0].divisibility, 16);
+  EXPECT_EQ(of("%k512, %zero, %n").range, (Interval{1, 512})) << "counts down, or not at all";
+}
+
+TEST(AxisInfo, CarriedValuesKeepWhatEveryTripKeeps) {
+  const auto of = [](const std::string& step) {
+    return negated(R"(
+  %a = arange start=0 end=64 : tile<64xindex>
+  %s = splat )" + step + R"( : tile<64xindex>
+  %r = for %zero, %n, %four, %a : tile<64xindex> {(%i : index, %p : tile<64xindex>)
+    %x = neg %p : tile<64xindex>
+    %q = add %p, %s : tile<64xindex>
+    yield %q
+  }
+)");
+  };
+  EXPECT_EQ(of("%k512").axes[0], axis(64, 512, 1));
+  EXPECT_EQ(of("%k512").range, Interval{}) << "grows with every trip";
+  EXPECT_EQ(of("%n16").axes[0], axis(64, 16, 1));
+  EXPECT_EQ(of("%n").axes[0], axis(64, 1, 1));
+  EXPECT_EQ(of("%zero").range, (Interval{0, 63}));
+}
+
+TEST(AxisInfo, ExchangedValuesShareTheirFacts) {
+  const AxisInfo x = negated(R"(
+  %r, %t = for %zero, %n, %four, %k512, %four : index, index {(%i : index, %p : index, %q : index)
+    %x = neg %p : index
+    yield %q, %p
+  }
+)");
+  EXPECT_EQ(x.axes[0].divisibility, 4);
+}
+
+TEST(AxisInfo, BranchesAndWhileMeet) {
+  EXPECT_EQ(negated(R"(
+  %c = lt %n, %four : i1
+  %v = if %c : index {
+    yield %k512
+  } {
+    yield %four
+  }
+  %x = neg %v : index
+)")
+                .range,
+            (Interval{4, 512}));
+  EXPECT_EQ(negated(R"(
+  %w = while %k512 : index {(%t : index)
+    %c = lt %t, %n : i1
+    yield %c
+  } {(%u : index)
+    %x = neg %u : index
+    %v = add %u, %four : index
+    yield %v
+  }
+)")
+                .axes[0]
+                .divisibility,
+            4);
+}
+
+// A nest too deep to be settled level by level is walked once, with nothing known of what it carries.
+TEST(AxisInfo, DeepNestsAreWalkedOnce) {
+  std::string body, end;
+  for (int d = 0; d < 40; ++d) {
+    const std::string n = std::to_string(d), outer = d ? "%v" + std::to_string(d - 1) : "%k512";
+    body += "%r" + n + " = for %zero, %n, %four, " + outer + " : index {(%i" + n + " : index, %v" + n + " : index)\n";
+    end = "yield %" + std::string(d == 39 ? "s" : "r" + std::to_string(d + 1)) + "\n}\n" + end;
+  }
+  EXPECT_EQ(negated(body + "%x = neg %v39 : index\n%s = add %v39, %four : index\n" + end).axes[0].divisibility, 1);
+}
+
 TEST(AxisInfo, RunsAndGroupsSurviveRearranging) {
   const std::string run = "%0 = arange start=0 end=64 : tile<64xindex>\n";
   const AxisInfo rows = last(run + "%1 = reshape %0 : tile<4x16xindex>\n");
