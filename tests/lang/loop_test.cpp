@@ -730,5 +730,40 @@ TEST(LangLoop, ChunkedRowsKeepVectorAccesses) {
   });
 }
 
+// The softmax of one row in one pass over its chunks: running maximum and rescaled sum.
+TEST(LangLoop, OnlineSoftmax) {
+  auto k = kernel("online_softmax", [](In<float> x, Out<float> y, Int n, Const<int> B) {
+    Scalar most = -1e30f, total = 0.f, row = program_id(0) * n;
+    for (auto i : range(0, n, B)) {
+      Tile at = i + arange(B), v = load(x + row + at, at < n, -1e30f);
+      Scalar next = maximum(most, max(v));
+      total = total * exp(most - next) + sum(select(at < n, exp(v - next), 0.f));
+      most = next;
+    }
+    for (auto i : range(0, n, B)) {
+      Tile at = i + arange(B);
+      store(y + row + at, exp(load(x + row + at, at < n) - most) / total, at < n);
+    }
+  });
+  on_each_device([&](const Device& d) {
+    const Stream s(d);
+    for (const int n : {1, 64, 100, 300}) {
+      constexpr int kRows = 2;
+      std::vector<float> in(std::size_t(kRows * n));
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = float((i * 37) % 11) - 5;
+      Buffer<float> x = buffer_of(d, in), y(d, in.size());
+      k.launch(s, kRows, x, y, n, 64);
+      s.synchronize();
+      const std::vector<float> got = y.to_vector();
+      for (int r = 0; r < kRows; ++r) {
+        double total = 0;
+        for (int i = 0; i < n; ++i) total += std::exp(double(in[std::size_t(r * n + i)]));
+        for (int i = 0; i < n; ++i)
+          ASSERT_NEAR(got[std::size_t(r * n + i)], std::exp(double(in[std::size_t(r * n + i)])) / total, 1e-5) << n;
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace kiln::test
