@@ -24,6 +24,13 @@ void Generator::step() {
     case 7: return load(), store();
     case 8: return shifted();
     case 9: return approximate();
+    case 10:
+    case 11:
+    case 12: return move_elements();
+    case 13: return combine(false);
+    case 14: return combine(true);
+    case 15: return chance(50) ? sort() : histogram();
+    case 16: return dot();
     case 21: return for_loop();
     case 22: return while_loop();
     case 23: return if_else();
