@@ -164,6 +164,13 @@ WarpExchange warp_exchange(const Function& f, const Type& tile, const std::vecto
   return x;
 }
 
+WarpExchange block_exchange(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
+                            const std::vector<AxisBit>& run) {
+  WarpExchange x = warp_exchange(f, tile, done, run);
+  x.lane_mask = f.layout(tile.layout).in_size(Hw::Lane) - 1;
+  return x;
+}
+
 std::int64_t slot_bytes(DType d) { return std::max(bytes(d), 4); }
 
 std::vector<std::int64_t> slot_offsets(const WarpExchange& x, const std::vector<DType>& components) {

@@ -71,6 +71,10 @@ struct WarpExchange {
 /// @pre the tile's type has a layout with clean bits along the axis (axis_bits)
 WarpExchange warp_exchange(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
                            const std::vector<AxisBit>& run);
+/// The exchange between the blocks of a cluster after `done` were combined: every thread has a slot a register, and finds
+/// those of its place in the other blocks.
+WarpExchange block_exchange(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
+                            const std::vector<AxisBit>& run);
 /// Bytes in shared memory of a value of a dtype: at least 4, so that neighbours are in different banks.
 std::int64_t slot_bytes(DType d);
 /// Byte offsets of each component's slots in an exchange, and last the size of all.

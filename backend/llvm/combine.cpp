@@ -235,4 +235,65 @@ void WarpSlots::read(std::vector<std::vector<Group>>& all, std::size_t reg, std:
   }
 }
 
+// --- between the blocks of a cluster ---------------------------------------------------------------------------------
+
+BlockSlots::BlockSlots(Emitter& e, const ir::Inst& inst, ir::WarpExchange x, std::vector<DType> types, std::int64_t offset)
+    : e_(e), x_(std::move(x)), types_(std::move(types)), offsets_(ir::slot_offsets(x_, types_)),
+      scratch_(e.scratch(inst).part(e.b, offset, bytes())) {}
+
+Value* BlockSlots::rank(std::size_t number) {
+  llvm::IRBuilder<>& b = e_.b;
+  std::uint32_t along = 0, wanted = 0;
+  for (std::size_t i = 0; i < x_.bits.size(); ++i) {
+    along |= 1u << x_.bits[i].bit;
+    wanted |= std::uint32_t(number >> i & 1) << x_.bits[i].bit;
+  }
+  Value* own = e_.geometry.entry().CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank,
+                                                   llvm::ArrayRef<llvm::Type*>{}, {});
+  return b.CreateOr(b.CreateAnd(own, b.getInt32(~along)), b.getInt32(wanted));
+}
+
+// Slot of a group: register · threads + thread.
+std::vector<std::vector<Group>> BlockSlots::exchange(llvm::ArrayRef<Group> mine) {
+  llvm::IRBuilder<>& b = e_.b;
+  const std::int64_t threads = 32 * x_.warps;
+  const std::size_t blocks = std::size_t(1) << x_.bits.size();
+  const auto address_of = [&](std::size_t k) {
+    return b.CreateAdd(scratch_.address, b.CreateMul(thread_number(e_), b.getInt32(std::uint32_t(ir::slot_bytes(types_[k])))));
+  };
+  const auto place = [&](std::size_t k, std::size_t r) {
+    return offsets_[k] + std::int64_t(r) * threads * ir::slot_bytes(types_[k]);
+  };
+  e_.hazards.shared_write(b, scratch_.range);
+  for (std::size_t k = 0; k < types_.size(); ++k) {
+    Value* at = address_of(k);
+    for (std::size_t r = 0; r < mine.size(); ++r) {
+      PtxAsm store;
+      const std::string address = store.in(at);
+      store.line(fmt::format("st.shared.b{} [{}+{}], {};", 8 * ir::slot_bytes(types_[k]), address, place(k, r),
+                             store.in(to_word(b, mine[r][k]))));
+      store.emit(b);
+    }
+  }
+  e_.hazards.shared_read(b, scratch_.range);
+  std::vector<std::vector<Group>> all(mine.size(), std::vector<Group>(blocks, Group(types_.size())));
+  for (std::size_t w = 0; w < blocks; ++w)
+    for (std::size_t k = 0; k < types_.size(); ++k) {
+      PtxAsm map;
+      const std::string there = map.out(b.getInt32Ty()), address = map.in(address_of(k));
+      map.line(fmt::format("mapa.shared::cluster.u32 {}, {}, {};", there, address, map.in(rank(w))));
+      map.emit(b);
+      Value* from = map.result(b, 0);
+      for (std::size_t r = 0; r < mine.size(); ++r) {
+        PtxAsm load;
+        const std::string out = load.out(b.getIntNTy(unsigned(8 * ir::slot_bytes(types_[k]))));
+        load.line(fmt::format("ld.shared::cluster.b{} {}, [{}+{}];", 8 * ir::slot_bytes(types_[k]), out, load.in(from),
+                              place(k, r)));
+        load.emit(b);
+        all[r][w][k] = from_word(b, load.result(b, 0), e_.c.type(types_[k]));
+      }
+    }
+  return all;
+}
+
 }  // namespace kiln::cg

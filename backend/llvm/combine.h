@@ -83,6 +83,26 @@ class WarpSlots {
   int place_bits_;
 };
 
+/// Partial results of all blocks of a cluster along a run of block bits, through their shared memory.
+class BlockSlots {
+ public:
+  /// `offset`: where in the scratch of `inst`.
+  BlockSlots(Emitter& e, const ir::Inst& inst, ir::WarpExchange x, std::vector<DType> types, std::int64_t offset);
+  /// Writes one group a register of the exchange, the cluster's barrier, reads: result [register][block along the axis].
+  std::vector<std::vector<Group>> exchange(llvm::ArrayRef<Group> mine);
+  std::int64_t bytes() const { return offsets_.back(); }
+
+ private:
+  /// i32: the rank of block `number` along the axis.
+  llvm::Value* rank(std::size_t number);
+
+  Emitter& e_;
+  ir::WarpExchange x_;
+  std::vector<DType> types_;
+  std::vector<std::int64_t> offsets_;
+  Scratch scratch_;
+};
+
 /// i32: number of this thread's lane; of its warp in the team.
 llvm::Value* lane_number(Emitter& e);
 llvm::Value* warp_number(Emitter& e);

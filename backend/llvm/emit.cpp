@@ -236,8 +236,12 @@ std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, 
   llvm::BranchInst* start = entry.CreateBr(body.GetInsertBlock());
   entry.SetInsertPoint(start);
   Emitter e(f, target, kernel, entry, body, debug);
+  // Blocks of a cluster that reach each other's shared memory: each has started before, and none leaves early.
+  const bool meets = f.exec->cluster > 1 && ir::shared_bytes(f) > 0;
+  if (meets) e.hazards.barrier(body);
   e.region(f.body());
   body.SetCurrentDebugLocation(debug.at(f.loc));
+  if (meets) e.hazards.barrier(body);
   body.CreateRetVoid();
   if (f.exec->programs_per_cta > 1) leave_idle_warps(e, start);
   debug.finish();

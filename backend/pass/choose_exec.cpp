@@ -5,7 +5,8 @@
 //     (tiles of 1024 f32, 2 loads, 1 store)
 //
 // A short row (every tile has one axis of one extent, and is reduced along it) is run by one warp, two rows a block:
-// nobody waits for another warp, and each lane has several vectors in flight. Everything else is run by one block.
+// nobody waits for another warp, and each lane has several vectors in flight. Everything else is run by one block, or by
+// a cluster of as many as the user asked for.
 // Threads are chosen so that each owns the rule's number of 16-byte vectors of the largest tile that memory sees: 1024
 // f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread keep many blocks in flight; more amortise index
 // arithmetic and loads that several vectors share.
@@ -18,11 +19,13 @@
 #include "backend/ir/layout_zoo.h"
 #include "backend/pass/access.h"
 #include "backend/pass/pass.h"
+#include "backend/target.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
 namespace {
 
+constexpr int kMaxCluster = 8;  ///< what every target with clusters takes
 constexpr int kThreadsPerWarp = 32, kMaxThreads = 1024, kRegistersPerSm = 65536;
 constexpr int kUsualWarps = 8;    ///< blocks of 512 and 1024 threads lose 1…2 % (gelu 4013, 3958, 3951 GB/s)
 constexpr int kUsualVectors = 8;  ///< a thread with more gives work away to more warps instead
@@ -112,11 +115,48 @@ void check_warps(const Function& f, const CompileOptions& wish, int warps) {
     throw UserError(place(f, wish), fmt::format("{}: num_warps is {}, must be 1, 2, 4, 8, 16 or 32", f.name, warps));
 }
 
-/// A team of several blocks would need tiles and statistics spread over them.
-void check_cluster(const Function& f, const CompileOptions& wish) {
-  if (wish.cluster != 0 && wish.cluster != 1)
-    throw UserError(place(f, wish), fmt::format("{}: cluster is {}, but a program runs on one block: it must be 1",
-                                                f.name, wish.cluster));
+/// Ops whose elements stay in their thread, and those that reach the other blocks of a cluster.
+bool spans_blocks(Op op) {
+  if (info(op).elementwise) return true;
+  switch (op) {
+    case Op::Constant:
+    case Op::Param:
+    case Op::ProgramId:
+    case Op::NumPrograms:
+    case Op::Arange:
+    case Op::Splat:
+    case Op::ExpandDims:
+    case Op::Broadcast:
+    case Op::Cast:
+    case Op::Bitcast:
+    case Op::Select:
+    case Op::PtrAdd:
+    case Op::Opaque:
+    case Op::Reduce:
+    case Op::Load:
+    case Op::Store:
+    case Op::For:
+    case Op::While:
+    case Op::If:
+    case Op::Yield: return true;
+    default: return false;
+  }
+}
+
+/// A program of several blocks: its tiles are spread over them.
+void check_cluster(const Function& f, const CompileOptions& wish, const Target& target) {
+  if (wish.cluster == 0 || wish.cluster == 1) return;
+  if (wish.cluster < 1 || wish.cluster > kMaxCluster || !std::has_single_bit(unsigned(wish.cluster)))
+    throw UserError(place(f, wish), fmt::format("{}: cluster is {}, must be 1, 2, 4 or 8", f.name, wish.cluster));
+  if (!target.has_cluster())
+    throw UserError(place(f, wish), fmt::format("{}: cluster is {}, but {} has no clusters: it must be 1", f.name,
+                                                wish.cluster, target.arch));
+  walk(f, [&](InstId i) {
+    const Inst& inst = f.inst(i);
+    if (!spans_blocks(inst.op))
+      throw UserError(inst.loc, fmt::format("{}: cluster is {}, but {} works inside one block: it must be 1", f.name,
+                                            wish.cluster, mnemonic(inst.op)));
+  });
 }
 
 void check_registers(const Function& f, const CompileOptions& wish, const Exec& e) {
@@ -131,7 +171,7 @@ void check_registers(const Function& f, const CompileOptions& wish, const Exec& 
 
 /// The largest tile must fit the threads' registers.
 void check_tiles(const Function& f, const Exec& e) {
-  const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp;
+  const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp * e.cluster;
   walk(f, [&](InstId i) {
     for (Value v : f.inst(i).results) {
       const Type& t = f.type(v);
@@ -181,14 +221,19 @@ bool is_warp_row(const Function& f, const Streams& s, const CompileOptions& wish
 
 bool choose_exec(PassContext& context, Function& f) {
   const CompileOptions& wish = context.options;
-  const Streams streams = streams_of(f);
+  check_cluster(f, wish, context.target);
+  Streams streams = streams_of(f);
   const Rule& rule = rule_for(streams);
   Exec e;
+  if (wish.cluster > 1) {
+    e.team = Team::Cluster;
+    e.cluster = wish.cluster;
+    streams.elements = std::max<std::int64_t>(streams.elements / e.cluster, 1);
+  }
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
   if (const int warps = warps_for_products(f); warps != 0 && wish.num_warps == 0) e.warps = warps;
   check_warps(f, wish, e.warps);
-  check_cluster(f, wish);
-  if (is_warp_row(f, streams, wish)) {
+  if (e.cluster == 1 && is_warp_row(f, streams, wish)) {
     e.team = Team::Warp;
     e.warps = 1;
     e.programs_per_cta = kRowsPerBlock;

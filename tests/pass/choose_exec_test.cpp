@@ -127,10 +127,10 @@ TEST(ChooseExec, RefusesTilesThatDoNotFitTheRegisters) {
   EXPECT_THAT(error(pointwise(1, 262144), {}), HasSubstr("needs 256 registers a thread on 1024 threads"));
 }
 
-TEST(ChooseExec, RefusesTeamsOfSeveralBlocks) {
-  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}),
-              HasSubstr("cluster is 2, but a program runs on one block: it must be 1"));
-  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 1}), HasSubstr("no error"));
+TEST(ChooseExec, RefusesClustersThatNoTargetTakes) {
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 3}), HasSubstr("cluster is 3, must be 1, 2, 4 or 8"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 16}), HasSubstr("cluster is 16, must be 1, 2, 4 or 8"));
+  EXPECT_THAT(error(pointwise(1, 1024), {.cluster = 2}), HasSubstr("no error"));
 }
 
 TEST(ChooseExec, RefusesRegisterCapsThatCannotBe) {

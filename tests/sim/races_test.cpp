@@ -49,10 +49,10 @@ TEST(Races, AtomicsDoNotRaceAmongThemselves) {
 TEST(Races, OrderedAccessesAndFencesOrder) {
   EXPECT_EQ(fault("st.shared.b32 [%r2], %r1; membar.cta; ld.volatile.shared.b32 %r9, [%r3];"), "no fault");
 }
-TEST(Races, CopiesWriteWhenTheyAreWaitedFor) {
+TEST(Races, CopiesAreStores) {
   const std::string data = "and.b32 %r5, %r1, 0; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd3, %rd2, %rd3;";
   EXPECT_THAT(fault(data + "cp.async.ca.shared.global [%r2], [%rd3], 4; cp.async.wait_all; ld.shared.b32 %r9, [%r3];"),
-              HasSubstr("cp.async.wait_all"));
+              HasSubstr("race on shared memory with warp 0"));
   EXPECT_EQ(
       fault(data +
             "cp.async.ca.shared.global [%r2], [%rd3], 4; cp.async.wait_all; bar.sync 0; ld.shared.b32 %r9, [%r3];"),

@@ -270,18 +270,17 @@ std::int64_t scratch_reduce(const Function& f, const Inst& inst) {
   std::int64_t total = 0;
   const auto exchange = [&] {
     if (run.empty()) return;
-    total += slot_offsets(warp_exchange(f, x, done, run), components(f, inst)).back();
+    const WarpExchange e =
+        run[0].hw == Hw::Warp ? warp_exchange(f, x, done, run) : block_exchange(f, x, done, run);
+    total += slot_offsets(e, components(f, inst)).back();
     done.insert(done.end(), run.begin(), run.end());
     run.clear();
   };
   for (const AxisBit& b :
        reduce_order(f.layout(x.layout), int(inst.i64(AttrKey::axis)), commutes(f, inst.regions[0]))) {
-    if (b.hw == Hw::Warp) {
-      run.push_back(b);
-      continue;
-    }
-    exchange();
-    done.push_back(b);
+    if (!run.empty() && run[0].hw != b.hw) exchange();
+    if (b.hw == Hw::Warp || b.hw == Hw::Block) run.push_back(b);
+    else done.push_back(b);
   }
   exchange();
   return total;

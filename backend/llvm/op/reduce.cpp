@@ -4,6 +4,7 @@
 //   lane bit       each lane combines its partial result with its partner's, so that both have the result
 //   warp bits      each warp puts its partial results into shared memory, and after a barrier every thread reads those
 //                  of all warps along the axis and combines them itself: again all have the result
+//   block bits     the same between the blocks of a cluster: each thread reads what its place has in the other blocks
 //
 // Elements outside the tile: where the combination has an identity, registers that are partly outside take it there;
 // otherwise a step over a partner that does not exist leaves the partial result as it is. Registers that lie outside as
@@ -61,7 +62,8 @@ class Reduction {
       case ir::Hw::Register: registers(run); break;
       case ir::Hw::Lane: lanes(run); break;
       case ir::Hw::Warp: warps(run); break;
-      default: throw InternalError("a reduction over the blocks of a cluster is not emitted");
+      case ir::Hw::Block: blocks(run); break;
+      case ir::Hw::Offset: throw InternalError("a reduction over offsets in shared memory");
     }
     for (const ir::AxisBit& b : run) combined_ |= std::int64_t(1) << b.position;
     done_.insert(done_.end(), run.begin(), run.end());
@@ -130,7 +132,20 @@ class Reduction {
     for (std::int64_t r : x.registers) mine.push_back(partial_[std::size_t(r)]);
     WarpSlots slots(e_, inst_, x, combine_.types, scratch_used_);
     scratch_used_ += slots.bytes();
-    std::vector<std::vector<Group>> all = slots.exchange(mine);
+    combine_all(run, x, slots.exchange(mine));
+  }
+
+  void blocks(const std::vector<ir::AxisBit>& run) {
+    const ir::WarpExchange x = ir::block_exchange(e_.f, type_, done_, run);
+    std::vector<Group> mine;
+    for (std::int64_t r : x.registers) mine.push_back(partial_[std::size_t(r)]);
+    BlockSlots slots(e_, inst_, x, combine_.types, scratch_used_);
+    scratch_used_ += slots.bytes();
+    combine_all(run, x, slots.exchange(mine));
+  }
+
+  /// all[register][warp or block along the axis], in pairs over one bit after the other.
+  void combine_all(const std::vector<ir::AxisBit>& run, const ir::WarpExchange& x, std::vector<std::vector<Group>> all) {
     std::int64_t combined = combined_;
     for (const ir::AxisBit& b : run) combined |= std::int64_t(1) << b.position;
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -142,7 +157,7 @@ class Reduction {
     }
   }
 
-  /// Bits of the elements' numbers that warp `w` along the axis stands for.
+  /// Bits of the elements' numbers that warp or block `w` along the axis stands for.
   static std::int64_t number_of(const std::vector<ir::AxisBit>& run, std::size_t w) {
     std::int64_t number = 0;
     for (std::size_t i = 0; i < run.size(); ++i)

@@ -1,0 +1,161 @@
+// Programs of several blocks: tiles are spread over a cluster, reductions go through its shared memory. The interpreter
+// says what is right.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend/compile.h"
+#include "backend/ir/builder.h"
+#include "dsl/tools/fuzz/compare.h"
+#include "runtime/base/error.h"
+#include "tests/support/ptxas.h"
+
+namespace kiln::fuzz {
+namespace {
+
+using ir::Op;
+using ir::Shape;
+using ir::Value;
+using ::testing::HasSubstr;
+
+constexpr SourceLoc kHere{"cluster.cpp", 7};
+
+/// Builds a program on one memory: parameter 0 points to it, everything is i32.
+class Kernel {
+ public:
+  Kernel() : f_("rows", kHere), b_(f_) {
+    f_.params.push_back({ir::Type::pointer(DType::i32), "", rt::Access::ReadWrite, 16, false});
+    base_ = b_.param(0, kHere);
+    mine_ = ew(Op::Mul, b_.program_id(0, kHere), index(kProgramMemory / 4));
+  }
+  Value index(std::int64_t i) { return b_.constant(ir::Literal::of_int(DType::index, i), kHere); }
+  Value ew(Op op, Value x, Value y) { return b_.elementwise(op, {x, y}, kHere); }
+  /// Addresses of a tile, row-major, from element `first` of the program's memory on.
+  Value at(const Shape& s, std::int64_t first) {
+    const Value start = b_.ptr_add(base_, ew(Op::Add, mine_, index(first)), kHere);
+    if (s.empty()) return start;
+    Value offset;
+    std::int64_t stride = 1;
+    for (std::size_t axis = s.size(); axis-- > 0; stride *= s[axis]) {
+      Value x = ew(Op::Mul, b_.arange(0, s[axis], kHere), b_.splat(index(stride), {s[axis]}, kHere));
+      x = along(x, s, axis);
+      offset = offset.valid() ? ew(Op::Add, offset, x) : x;
+    }
+    return b_.ptr_add(b_.splat(start, s, kHere), offset, kHere);
+  }
+  Value along(Value x, const Shape& s, std::size_t axis) {
+    for (std::size_t a = 0; a < s.size(); ++a)
+      if (a != axis) x = b_.expand_dims(x, int(a), kHere);
+    return f_.type(x).shape == s ? x : b_.broadcast(x, s, kHere);
+  }
+  Value load(const Shape& s, std::int64_t first) { return b_.load(at(s, first), {}, {}, ir::CacheHint::Plain, kHere); }
+  void store(Value x, std::int64_t first) {
+    const ir::Type t = f_.type(x);
+    b_.store(at(t.tile ? t.shape : Shape{}, first), x, {}, ir::CacheHint::Plain, kHere);
+  }
+  /// Over `axis`; `last`: the last element instead of an op's combination, which does not commute.
+  Value reduce(Value x, std::int64_t axis, Op op, bool last = false) {
+    const ir::InstId inst = b_.append(Op::Reduce, {x}, {}, {ir::Attr{ir::AttrKey::axis, axis}}, kHere);
+    const ir::RegionId region = f_.add_region(inst), outer = b_.region();
+    const Value a = f_.add_region_param(region, ir::Type::scalar(DType::i32));
+    const Value b = f_.add_region_param(region, ir::Type::scalar(DType::i32));
+    b_.set_region(region);
+    b_.append(Op::Yield, {last ? b : ew(op, a, b)}, {}, {}, kHere);
+    b_.set_region(outer);
+    return f_.inst(inst).results[0];
+  }
+  Value flip(Value x) { return b_.make(Op::Flip, {x}, {ir::Attr{ir::AttrKey::axis, std::int64_t{0}}}, kHere); }
+  Value splat(Value x, const Shape& s) { return b_.splat(x, s, kHere); }
+
+  Program program(int cluster, int warps) const {
+    Program p;
+    p.seed = 5;
+    p.function = f_;
+    p.programs = {3, 1, 1};
+    p.args = {0};
+    p.options.cluster = cluster;
+    p.options.num_warps = warps;
+    return p;
+  }
+
+ private:
+  ir::Function f_;
+  ir::Builder b_;
+  Value base_, mine_;
+};
+
+/// Sum, largest and last element of a row, and the row with them.
+Kernel rows(std::int64_t n) {
+  Kernel k;
+  const Value x = k.load({n}, 0);
+  const Value sum = k.reduce(x, 0, Op::Add), most = k.reduce(x, 0, Op::Max), last = k.reduce(x, 0, Op::Add, true);
+  k.store(k.ew(Op::Sub, k.ew(Op::Add, x, k.splat(sum, {n})), k.splat(most, {n})), n);
+  k.store(sum, 2 * n);
+  k.store(most, 2 * n + 1);
+  k.store(last, 2 * n + 2);
+  return k;
+}
+
+/// Reductions over each axis of a tile of two.
+Kernel planes(const Shape& s) {
+  Kernel k;
+  const std::int64_t n = s[0] * s[1];
+  const Value x = k.load(s, 0);
+  const Value down = k.reduce(x, 0, Op::Xor), across = k.reduce(x, 1, Op::Add);
+  k.store(k.ew(Op::Add, x, k.along(down, s, 1)), n);
+  k.store(k.ew(Op::Sub, x, k.along(across, s, 0)), 2 * n);
+  return k;
+}
+
+std::vector<Device> devices_with_clusters() {
+  std::vector<Device> found = Device::all();
+  std::erase_if(found, [](const Device& d) { return !target_named(d.target(), d.ptx_version()).has_cluster(); });
+  return found;
+}
+
+TEST(Clusters, ReductionsOfRowsSpanAllBlocks) {
+  for (const Device& device : devices_with_clusters())
+    for (const int cluster : {2, 4, 8})
+      for (const int warps : {1, 4})
+        for (const std::int64_t n : {1, 3, 127, 1000, 2048})
+          EXPECT_EQ(difference(device, rows(n).program(cluster, warps)), "")
+              << device.name() << ", cluster " << cluster << ", " << warps << " warps, " << n << " elements";
+}
+
+TEST(Clusters, ReductionsOverEachAxisSpanAllBlocks) {
+  for (const Device& device : devices_with_clusters())
+    for (const int cluster : {2, 4})
+      for (const Shape& s : {Shape{4, 256}, Shape{33, 17}, Shape{64, 8}})
+        EXPECT_EQ(difference(device, planes(s).program(cluster, 2)), "")
+            << device.name() << ", cluster " << cluster << ", " << s[0] << "x" << s[1];
+}
+
+TEST(Clusters, TheAssemblerTakesThem) {
+  const auto tool = test::ptxas();
+  if (!tool) GTEST_SKIP() << "ptxas is not installed";
+  const Program p = rows(1000).program(4, 4);
+  const test::Assembly a = test::assemble(*tool, compile(p.function, target_named("sm_90a"), p.options).ptx, "sm_90a");
+  EXPECT_TRUE(a.accepted) << a.log;
+}
+
+std::string refusal(const Program& p, const std::string& target = "sm_90a") {
+  try {
+    compile(p.function, target_named(target), p.options);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "compiled";
+}
+
+TEST(Clusters, WhatCannotSpanBlocksIsRefused) {
+  EXPECT_THAT(refusal(rows(64).program(2, 1), "sm_80"), HasSubstr("cluster is 2, but sm_80 has no clusters"));
+  EXPECT_THAT(refusal(rows(64).program(3, 1)), HasSubstr("cluster is 3, must be 1, 2, 4 or 8"));
+  EXPECT_THAT(refusal(rows(64).program(16, 1)), HasSubstr("cluster is 16, must be 1, 2, 4 or 8"));
+  Kernel k;
+  k.store(k.flip(k.load({64}, 0)), 64);
+  EXPECT_THAT(refusal(k.program(2, 1)), HasSubstr("cluster is 2, but flip works inside one block: it must be 1"));
+}
+
+}  // namespace
+}  // namespace kiln::fuzz
