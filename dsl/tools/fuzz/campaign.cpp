@@ -18,8 +18,9 @@ void Campaign::prepare() {
 }
 
 bool Campaign::agrees(const Device& device, const Program& p) {
-  if (difference(device, p, planted).empty()) return true;
-  fmt::print(stderr, "seed {} differs on {}; making the program small\n", p.seed, device.name());
+  const std::string differs = difference(device, p, planted);
+  if (differs.empty()) return true;
+  fmt::print(stderr, "seed {} differs on {}; making the program small\n{}", p.seed, device.name(), differs);
   Program less = minimised(device, p, planted);
   failure = Failure{device.name(), difference(device, less, planted), std::move(less)};
   return false;
