@@ -35,7 +35,7 @@ TEST(Random, EveryMachineAgreesWithTheInterpreter) {
 
 TEST(Random, ProgramsHaveEveryOpThatHasOneMeaning) {
   // Not those whose result is text, whose operands are PTX, or that other stages make.
-  const std::vector<std::string> none{"convert", "opaque", "alloc", "barrier", "inline_ptx",
+  const std::vector<std::string> none{"convert", "opaque", "alloc",      "barrier",   "inline_ptx",
                                       "print",   "assert", "atomic_rmw", "atomic_cas"};
   Campaign c;
   std::map<std::string, std::uint64_t> ops;
@@ -83,7 +83,9 @@ TEST_P(Planted, AWrongOpIsFoundAndMadeSmall) {
   EXPECT_EQ(difference(Device::simulator(), again), "");
   EXPECT_THAT(c.json(), HasSubstr("\"differences\":1"));
 }
-INSTANTIATE_TEST_SUITE_P(Ops, Planted, ::testing::Values("mul", "select", "for", "if", "cast", "exp", "store", "reduce", "scan", "cat", "sort"),
+INSTANTIATE_TEST_SUITE_P(Ops, Planted,
+                         ::testing::Values("mul", "select", "for", "if", "cast", "exp", "store", "reduce", "scan",
+                                           "cat", "sort"),
                          [](const auto& i) { return i.param; });
 
 }  // namespace

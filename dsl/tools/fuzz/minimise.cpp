@@ -31,8 +31,8 @@ std::vector<InstId> instructions(const Function& f) {
   return all;
 }
 
-/// What ends the while loops: their conditions, and the steps of their counters (the last carried values). Without them a
-/// program would run for ever.
+/// What ends the while loops: their conditions, and the steps of their counters (the last carried values). Without them
+/// a program would run for ever.
 std::set<InstId> ends_of_loops(const Function& f) {
   std::set<InstId> out;
   walk(f, [&](InstId i) {
