@@ -30,6 +30,7 @@ rt::ArgSig signature(const ir::Function& f) {
     arg.size = p.type.ptr ? 8 : std::uint32_t(bytes(p.type.dtype));
     arg.align = std::uint32_t(p.type.ptr ? std::max(p.align, bytes(p.type.dtype)) : p.align);
     arg.is_one = p.is_one;
+    arg.disjoint = p.disjoint;
     sig.append(std::move(arg));
   }
   return sig;
@@ -68,7 +69,8 @@ rt::KernelReport report(const ir::Function& f, const rt::ArgSig& sig) {
     if (a.is_one) r.facts.push_back(a.name + " is 1");
     else if (a.kind == rt::ArgKind::Pointer)
       r.facts.push_back(fmt::format("{} is aligned to {} bytes", a.name, a.align));
-    else if (a.align > 1) r.facts.push_back(fmt::format("{} is divisible by {}", a.name, a.align));
+    if (a.disjoint) r.facts.push_back(a.name + " overlaps no other argument that is written");
+    if (a.kind == rt::ArgKind::Scalar && a.align > 1) r.facts.push_back(fmt::format("{} is divisible by {}", a.name, a.align));
   }
   return r;
 }

@@ -24,6 +24,7 @@ std::span<const ir::Pass> pipeline() {
       canonicalise,
       choose_exec,      // stage canonical: who executes a program
       rematerialise,   // before layouts, so that what is computed again has its own
+      chunk,            // few registers at the end of a row
       assign_layouts,   // stage laid: where every element lives
       allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };

@@ -35,6 +35,7 @@ rt::KernelImage image_of(const ir::Function& f) {
     a.name = p.name;
     a.align = std::uint32_t(p.align);
     a.is_one = p.is_one;
+    a.disjoint = p.disjoint;
     image.signature.append(std::move(a));
   }
   return image;

@@ -11,7 +11,9 @@
 namespace kiln::rt {
 namespace {
 
-// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, alignment or divisor in 16–31.
+// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, disjoint in 13, alignment or divisor in
+// 16–31.
+constexpr std::uint64_t kDisjoint = 1 << 13;
 constexpr std::uint64_t key_word(ArgKind kind, DType dtype, Access access, std::uint32_t align, bool is_one) {
   return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(kind) << 8 |
          static_cast<std::uint64_t>(access) << 10 | static_cast<std::uint64_t>(is_one) << 12 |
@@ -19,6 +21,7 @@ constexpr std::uint64_t key_word(ArgKind kind, DType dtype, Access access, std::
 }
 constexpr DType dtype_of_key(std::uint64_t word) { return static_cast<DType>(word & 0xff); }
 constexpr ArgKind kind_of_key(std::uint64_t word) { return static_cast<ArgKind>(word >> 8 & 3); }
+constexpr Access access_of_key(std::uint64_t word) { return static_cast<Access>(word >> 10 & 3); }
 
 constexpr std::int64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 
@@ -57,6 +60,8 @@ class Checker {
       if (got.owner) fail_foreign(i, device_text(*got.owner));
       look_up(i, got);
     }
+    if (want.disjoint && (got.key & kDisjoint) == 0)
+      fail(i, "its memory may overlap another argument's, this image is compiled for separate ones");
     const auto element = static_cast<std::uint64_t>(bytes(want.dtype));
     if (got.value % std::max<std::uint64_t>(want.align, element) != 0) fail_alignment(i, element);
   }
@@ -189,15 +194,31 @@ void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, 
   if (at != used_) std::memset(params_.data() + used_, 0, at - used_);
   std::memcpy(params_.data() + at, &value, size);  // little-endian: the low bytes are the value
   used_ = at + size;
-  packed_[args_used_++] = {word, owner, value, extent, before};
+  packed_[args_used_++] = {word, owner, value, extent, before, 0};
   key(word);
 }
 
 void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t extent, const Device* owner,
                       std::size_t before) {
   const std::uint32_t align = address % kFactDivisor == 0 ? kFactDivisor : static_cast<std::uint32_t>(bytes(dtype));
-  append(key_word(ArgKind::Pointer, dtype, access, align, false), address, sizeof address,
+  const bool separate = keep_apart(access, address, extent, before);
+  append(key_word(ArgKind::Pointer, dtype, access, align, false) | (separate ? kDisjoint : 0), address, sizeof address,
          owner ? &owner->impl() : nullptr, extent, before);
+  packed_[args_used_ - 1].key_at = static_cast<std::uint16_t>(key_used_ - 1);
+}
+
+bool ArgPack::keep_apart(Access access, DevicePtr address, std::size_t extent, std::size_t before) {
+  bool separate = true;
+  for (std::size_t i = 0; i < args_used_; ++i) {
+    Packed& p = packed_[i];
+    if (kind_of_key(p.key) != ArgKind::Pointer) continue;
+    if (access == Access::Read && access_of_key(p.key) == Access::Read) continue;
+    if (extent != 0 && p.bytes != 0 && (address - before >= p.value + p.bytes || p.value - p.before >= address + extent)) continue;
+    separate = false;
+    p.key &= ~kDisjoint;
+    key_[p.key_at] = p.key;
+  }
+  return separate;
 }
 
 void ArgPack::scalar(DType dtype, const void* value) {
@@ -224,8 +245,9 @@ Arg ArgPack::arg_of_key(std::uint64_t word) {
   Arg a;
   a.kind = kind_of_key(word);
   a.dtype = dtype_of_key(word);
-  a.access = static_cast<Access>(word >> 10 & 3);
+  a.access = access_of_key(word);
   a.is_one = word >> 12 & 1;
+  a.disjoint = (word & kDisjoint) != 0;
   a.align = static_cast<std::uint32_t>(word >> 16 & 0xffff);
   return a;
 }

@@ -39,9 +39,10 @@ class ArgPack {
 
   // Each throws UserError when there is no room for one more.
 
-  /// Fact: address ÷16, else only ÷ the element's size (launch() refuses less). `bytes`: what lies there, 0 if unknown;
-  /// `owner`: device that allocated it, null if unknown, in which case launch() asks the stream's device. `before`:
-  /// bytes in front of `address` that the kernel may touch, too.
+  /// Facts: address ÷16, else only ÷ the element's size (launch() refuses less); disjoint from every other pointer where
+  /// one of the two is written, which an unknown extent never is. `bytes`: what lies there, 0 if unknown; `owner`:
+  /// device that allocated it, null if unknown, in which case launch() asks the stream's device. `before`: bytes in
+  /// front of `address` that the kernel may touch, too.
   void pointer(DType dtype, Access access, DevicePtr address, std::size_t bytes, const Device* owner,
                std::size_t before = 0);
   /// `bytes(dtype)` bytes at `value`; i1 as one byte. No fact.
@@ -70,10 +71,13 @@ class ArgPack {
     std::uint64_t value;      ///< address, index, or the scalar's bits
     std::uint64_t bytes;      ///< extent of a pointer; 0: unknown
     std::uint64_t before;     ///< and in front of it
+    std::uint16_t key_at;     ///< of a pointer: where its key word stands
   };
   const Packed& packed(std::size_t i) const { return packed_[i]; }
 
  private:
+  /// Whether a new pointer is disjoint; takes the fact from those that it overlaps.
+  bool keep_apart(Access access, DevicePtr address, std::size_t extent, std::size_t before);
   void append(std::uint64_t key, std::uint64_t value, std::size_t size, const DeviceImpl* owner = nullptr,
               std::uint64_t bytes = 0, std::uint64_t before = 0);
 

@@ -91,6 +91,7 @@ struct Param {
   rt::Access access = rt::Access::Read;
   int align = 1;                    ///< pointers: proven alignment in bytes; index: proven divisor (1 or 16)
   bool is_one = false;              ///< index known to be 1
+  bool disjoint = false;            ///< pointer: no other parameter's memory overlaps it, where one of the two is written
 };
 
 /// What a value of the original became in a copy; values not in it stand for themselves.

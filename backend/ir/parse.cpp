@@ -212,6 +212,7 @@ class Parser {
     else lex_.fail("access: one of read, write, readwrite");
     if (lex_.at("align")) p.align = setting("align");
     p.is_one = lex_.accept("one");
+    p.disjoint = lex_.accept("disjoint");
     f_.params.push_back(std::move(p));
   }
 

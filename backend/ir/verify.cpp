@@ -80,6 +80,7 @@ class Verifier {
     if (p.align < 1 || !std::has_single_bit(unsigned(p.align)))
       bad(fmt::format("alignment {} is no power of two", p.align));
     if (p.align != 1 && !p.type.ptr && p.type.dtype != DType::index) bad("only pointers and index have an alignment");
+    if (p.disjoint && !p.type.ptr) bad("only pointers are disjoint");
     if (p.is_one && (p.type.ptr || p.type.dtype != DType::index)) bad("only an index is known to be one");
   }
 

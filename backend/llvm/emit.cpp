@@ -62,6 +62,7 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
     if (!p.type.ptr) continue;
     const auto align = std::uint64_t(std::max(p.align, bytes(p.type.dtype)));
     kernel->addParamAttr(i, llvm::Attribute::getWithAlignment(m.getContext(), llvm::Align(align)));
+    if (p.disjoint) kernel->addParamAttr(i, llvm::Attribute::NoAlias);
   }
   return kernel;
 }

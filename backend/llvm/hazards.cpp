@@ -1,5 +1,6 @@
 #include "backend/llvm/hazards.h"
 
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Operator.h>
 
 #include <algorithm>
@@ -28,12 +29,37 @@ bool same_pattern(const MemoryAccess& x, const MemoryAccess& y) {
   return x.private_pattern && y.private_pattern && x.scale == y.scale && x.regs == y.regs;
 }
 
+/// The parameter that an access starts from; null where that is not known.
+llvm::Argument* parameter(const MemoryAccess& x) {
+  if (x.base == nullptr) return nullptr;
+  return llvm::dyn_cast<llvm::Argument>(llvm::getUnderlyingObject(x.base, 0));
+}
+
+/// Whether the launch guarantees that two accesses touch different memory (ir::Param::disjoint).
+bool disjoint(const MemoryAccess& x, const MemoryAccess& y) {
+  const llvm::Argument *p = parameter(x), *q = parameter(y);
+  return p != nullptr && q != nullptr && p != q && (p->hasNoAliasAttr() || q->hasNoAliasAttr());
+}
+
+/// What is left of an access outside of the region it is in: which parameter it starts from.
+MemoryAccess origin_of(const MemoryAccess& x) {
+  MemoryAccess origin;
+  origin.store = x.store;
+  origin.base = parameter(x);
+  return origin;
+}
+
+bool same_origin(const MemoryAccess& x, const MemoryAccess& y) {
+  return !x.shared && !y.shared && x.store == y.store && x.base == y.base;
+}
+
 bool overlap(const MemoryAccess& x, const MemoryAccess& y) { return x.lo < y.hi && y.lo < x.hi; }
 
 /// Whether thread-crossing order between x and y matters: false, true, or a predicate equal in all threads.
 llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const MemoryAccess& y) {
   if (x.shared != y.shared || (!x.store && !y.store)) return at.getFalse();
   if (x.shared) return at.getInt1(overlap(x, y));
+  if (disjoint(x, y)) return at.getFalse();
   const bool same = same_pattern(x, y);
   if (same && x.base == y.base) return at.getFalse();
   if (!x.bounded || !y.bounded) return at.getTrue();
@@ -47,7 +73,7 @@ llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const Memory
 
 /// Whether y of the next iteration must wait for x of this one.
 bool conflict_with_next(const MemoryAccess& x, const MemoryAccess& y) {
-  return x.shared == y.shared && (x.store || y.store) && (!x.shared || overlap(x, y));
+  return x.shared == y.shared && (x.store || y.store) && (x.shared ? overlap(x, y) : !disjoint(x, y));
 }
 
 bool same_range(const MemoryAccess& x, const MemoryAccess& y) {
@@ -126,16 +152,16 @@ void Hazards::add(const Mark& other) {
 }
 
 void Hazards::leave(const Mark& before) {
-  bool loads = false, stores = false;
-  std::vector<MemoryAccess> ranges;
-  for (MemoryAccess& a : pending_)
+  std::vector<MemoryAccess> ranges, origins;
+  for (MemoryAccess& a : pending_) {
+    if (a.number < before.seen) continue;  // resume() brings it back, and with all that is known of it
+    const MemoryAccess origin = origin_of(a);
     if (a.shared) ranges.push_back(std::move(a));
-    else (a.store ? stores : loads) = true;
+    else if (std::none_of(origins.begin(), origins.end(), [&](const auto& o) { return same_origin(o, origin); }))
+      origins.push_back(origin);
+  }
   resume(before);
-  MemoryAccess unknown;
-  if (loads) record(unknown);
-  unknown.store = true;
-  if (stores) record(unknown);
+  for (const MemoryAccess& origin : origins) record(origin);
   for (MemoryAccess& range : ranges)
     if (std::none_of(pending_.begin(), pending_.end(), [&](const auto& p) { return same_range(p, range); }))
       pending_.push_back(std::move(range));

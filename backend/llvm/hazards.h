@@ -13,6 +13,9 @@
 //                                      same in all threads. c = a + b on separate or equal arrays never executes it.
 //   anything else                      a barrier.
 //
+// Two accesses through different parameters never need one, if the launch guarantees that one of them overlaps no other
+// (ir::Param::disjoint).
+//
 // An unconditional barrier orders everything before it, so later accesses are compared only with those after it. What
 // was accessed inside a region is of the third kind outside of it.
 //
@@ -39,8 +42,8 @@ namespace kiln::cg {
 struct MemoryAccess {
   bool store = false;
   bool shared = false;           ///< of shared memory: bytes [lo, hi) of the program's
-  bool bounded = false;          ///< base, lo and hi hold
-  llvm::Value* base = nullptr;   ///< uniform pointer
+  bool bounded = false;          ///< lo and hi hold
+  llvm::Value* base = nullptr;   ///< uniform pointer; null: unknown
   std::int64_t lo = 0, hi = 0;   ///< bytes [base + lo, base + hi) hold every element
   bool private_pattern = false;  ///< each address belongs to one thread; regs and scale say which
   llvm::SmallVector<TileValue::Reg, 4> regs;
@@ -73,7 +76,8 @@ class Hazards {
   void resume(const Mark& at);
   /// The accesses of `other` may have happened too.
   void add(const Mark& other);
-  /// Leaves a region entered at `before`: what was accessed since is known only as "some loads, some stores".
+  /// Leaves a region entered at `before`: what was accessed since is known only as "loads and stores through
+  /// these parameters".
   void leave(const Mark& before);
   /// End of a loop body entered at `before`: orders this iteration before the next.
   void end_iteration(llvm::IRBuilder<>& b, const Mark& before);

@@ -130,6 +130,7 @@ Made Maker::param(const std::string& type, const std::string& part) {
   p.access = fact.access;
   p.align = int(fact.align);
   p.is_one = fact.is_one;
+  p.disjoint = fact.disjoint;
   f.params.push_back(std::move(p));
   const int index = int(f.params.size()) - 1;
   return {t.emit(kernel.at(), [&](ir::Builder& b) { return b.param(index, kernel.at()); }).id};

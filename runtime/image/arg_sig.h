@@ -28,6 +28,7 @@ struct Arg {
   // is only launched with arguments that have at least these.
   std::uint32_t align = 1;  ///< Pointer: proven base alignment in bytes (16, or the element size); Scalar index: divisor (1 or 16)
   bool is_one = false;      ///< Scalar index: the value is 1 and is compiled in
+  bool disjoint = false;    ///< Pointer: shares no memory with another pointer argument, where one of the two is written
 };
 
 struct ArgSig {

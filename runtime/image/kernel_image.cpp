@@ -20,7 +20,7 @@ namespace kiln::rt {
 namespace {
 
 constexpr std::string_view kMagic = "KIMG";
-constexpr std::uint16_t kMajor = 1, kMinor = 0;
+constexpr std::uint16_t kMajor = 2, kMinor = 0;  // 2: argument facts know disjoint
 constexpr std::size_t kChecksumAt = 16, kHeaderBytes = 32;
 
 enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition };
@@ -109,6 +109,7 @@ void write(Writer& w, const Arg& a) {
   w.put(a.size);
   w.put(a.align);
   w.put<std::uint8_t>(a.is_one);
+  w.put<std::uint8_t>(a.disjoint);
 }
 
 Arg read_arg(Reader r) {
@@ -124,6 +125,7 @@ Arg read_arg(Reader r) {
   a.size = r.get<std::uint32_t>("argument size");
   a.align = r.get<std::uint32_t>("argument alignment");
   a.is_one = r.get_bool("argument is_one");
+  a.disjoint = r.get_bool("argument disjoint");
   return a;
 }
 

@@ -43,7 +43,7 @@ const char* structural_sample(Op op) {
   %12 = constant value=f32(1e-45) : f32
 })";
     case Op::Param:
-      return R"(param "x" : ptr<const f32> access=read align=16
+      return R"(param "x" : ptr<const f32> access=read align=16 disjoint
 param "y" : ptr<bf16> access=readwrite
 param : index access=read align=16
 param "one" : index access=read one

@@ -1,4 +1,4 @@
-// The .kimg format: round trip, frozen bytes of version 1, and a clear error for every kind of damage.
+// The .kimg format: round trip, frozen bytes of version 2, and a clear error for every kind of damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,8 +124,8 @@ TEST(KernelImage, SurvivesARoundTrip) {
 
 // The format is append-only: old files stay readable. A change of these bytes needs a new minor version, one that makes
 // old readers wrong a new major version; then this value changes too.
-TEST(KernelImage, BytesOfVersionOneAreFrozen) {
-  EXPECT_EQ(stable_hash(serialise(sample())), "e024e3acb9cb2f8c0874f264339e8ae3");
+TEST(KernelImage, BytesOfVersionTwoAreFrozen) {
+  EXPECT_EQ(stable_hash(serialise(sample())), "32cb6fc6f491eb0dde5cc8d55072f54f");
 }
 
 TEST(KernelImage, EveryTruncationIsAnError) {
@@ -173,8 +173,8 @@ TEST(KernelImage, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(error_of("KIMG"), HasSubstr("4 bytes, the header alone has 32"));
   EXPECT_THAT(error_of("ELF " + bytes.substr(4)), HasSubstr("not KIMG"));
   std::string newer = bytes;
-  newer[4] = 2;
-  EXPECT_THAT(error_of(newer), HasSubstr("format 2.0, this build reads 1.x"));
+  newer[4] = 3;
+  EXPECT_THAT(error_of(newer), HasSubstr("format 3.0, this build reads 2.x"));
   std::string flipped = bytes;
   flipped[40] = static_cast<char>(flipped[40] ^ 4);
   EXPECT_THAT(error_of(flipped), HasSubstr("checksum"));

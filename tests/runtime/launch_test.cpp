@@ -48,6 +48,36 @@ TEST(ArgPack, FactsOfAnIndexAreOneAndSixteen) {
   EXPECT_EQ(fact(-1), std::pair(false, 1u));
 }
 
+TEST(ArgPack, PointersAreDisjointUnlessTheyMayOverlapAndOneIsWritten) {
+  struct P {
+    Access access;
+    DevicePtr address;
+    std::size_t bytes;
+  };
+  const auto disjoint = [](const std::vector<P>& pointers) {
+    ArgPack pack;
+    pack.index(3);  // key words of other arguments stand between
+    for (const P& p : pointers) {
+      pack.pointer(f32, p.access, p.address, p.bytes, nullptr);
+      pack.key(7);
+    }
+    std::vector<bool> facts;
+    for (std::size_t i = 0; i < pointers.size(); ++i) {
+      facts.push_back(pack.arg(i + 1).disjoint);
+      EXPECT_EQ(ArgPack::arg_of_key(pack.key_words()[1 + 2 * i]).disjoint, facts.back());
+    }
+    return facts;
+  };
+  using enum Access;
+  using Facts = std::vector<bool>;
+  EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {Write, 0x1040, 64}}), Facts({true, true}));    // side by side
+  EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {Write, 0x103c, 64}}), Facts({false, false}));  // by one element
+  EXPECT_EQ(disjoint({{Write, 0x1000, 64}, {Read, 0x1000, 64}}), Facts({false, false}));
+  EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {Read, 0x1000, 64}}), Facts({true, true}));
+  EXPECT_EQ(disjoint({{Read, 0x1000, 0}, {Write, 0x8000, 64}}), Facts({false, false}));  // of unknown extent
+  EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {ReadWrite, 0x1000, 64}, {Read, 0x2000, 64}}), Facts({false, false, true}));
+}
+
 TEST(ArgPack, KeyDiffersWhereCodeMayDifferAndOnlyThere) {
   const auto pointer = [](DType d, Access a, DevicePtr address, std::size_t bytes = 0) {
     return key_with([&](ArgPack& p) { p.pointer(d, a, address, bytes, nullptr); });
