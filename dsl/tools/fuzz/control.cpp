@@ -59,10 +59,14 @@ void Generator::for_loop() {
   const std::int64_t hi =
       std::max(lo + trips * step - (step > 1 && trips > 0 ? pick({0, 1}) : 0), is_signed(d) ? -100L : 0L);
   const std::vector<Value> init = carried();
-  std::vector<Value> operands{uniform(lo, d), uniform(hi, d), uniform(step, d)};
+  const bool unrolled = chance(20);  // a hint that asks for bounds that are known
+  const auto bound = [&](std::int64_t x) {
+    return unrolled ? b_.constant(Literal::of_int(d, x), kLoc) : uniform(x, d);
+  };
+  std::vector<Value> operands{bound(lo), bound(hi), bound(step)};
   operands.insert(operands.end(), init.begin(), init.end());
   std::vector<Attr> attrs;
-  if (chance(20)) attrs.push_back(attr(AttrKey::unroll, pick({2, 3, 4})));
+  if (unrolled) attrs.push_back(attr(AttrKey::unroll, pick({2, 3, 4, -1})));
   const InstId loop = b_.append(Op::For, operands, {}, attrs, kLoc);
   const RegionId body = f_.add_region(loop);
   inside(body, [&] {
