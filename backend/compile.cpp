@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/ir/op/report.h"
 #include "backend/ir/op/scratch.h"
 #include "backend/ir/text.h"
 #include "backend/llvm/emit.h"
@@ -93,6 +94,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   image.candidates = {recipe(f)};
   image.report = report(f, image.signature);
   image.definition = f.loc;
+  image.sites = ir::report_sites(f);
   try {
     image.ptx = cg::generate(f, target, options.line_info, stats, artefacts);
   } catch (const InternalError& fault) {

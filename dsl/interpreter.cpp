@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/ir/eval.h"
+#include "backend/ir/op/report.h"
 #include "dsl/jit.h"
 #include "runtime/sim/heap.h"
 
@@ -38,6 +39,8 @@ rt::KernelImage image_of(const ir::Function& f) {
     a.disjoint = p.disjoint;
     image.signature.append(std::move(a));
   }
+  image.sites = ir::report_sites(f);
+  if (!image.sites.empty()) image.candidates[0].hidden.push_back(rt::HiddenParam::ReportBuffer);
   return image;
 }
 
@@ -58,6 +61,14 @@ class InterpretedKernel final : public rt::LoadedKernel {
     return args;
   }
 
+  /// The hidden parameter behind the arguments.
+  ir::EvalReport report(const void* params) const {
+    if (image_.sites.empty()) return {};
+    std::uint64_t hidden[2];
+    std::memcpy(hidden, static_cast<const std::byte*>(params) + (image_.signature.bytes + 7) / 8 * 8, sizeof hidden);
+    return {reinterpret_cast<std::uint64_t*>(hidden[0]), hidden[1]};
+  }
+
   std::shared_ptr<const ir::Function> function_;
 };
 
@@ -66,6 +77,7 @@ struct Node {
   std::shared_ptr<const ir::Function> function;
   LaunchDims dims;
   std::vector<ir::EvalArg> args;
+  ir::EvalReport report;
 };
 
 class InterpreterDevice final : public DeviceImpl {
@@ -135,7 +147,7 @@ class InterpreterDevice final : public DeviceImpl {
     for (const auto& r : view->live) blocks.push_back({reinterpret_cast<std::byte*>(r.base), r.bytes, r.base});
     const auto& grid = node.dims.grid;
     try {
-      ir::eval(*node.function, {{grid[0], grid[1], grid[2]}}, node.args, blocks);
+      ir::eval(*node.function, {{grid[0], grid[1], grid[2]}}, node.args, blocks, node.report);
     } catch (const UserError& e) {
       const std::lock_guard lock(mutex_);
       if (!error_)
@@ -198,7 +210,7 @@ class InterpreterEvent final : public rt::EventImpl {
 };
 
 void InterpretedKernel::launch(rt::StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t) {
-  static_cast<InterpreterStream&>(stream).launch({function_, dims, decode(params)});
+  static_cast<InterpreterStream&>(stream).launch({function_, dims, decode(params), report(params)});
 }
 
 std::shared_ptr<rt::StreamImpl> InterpreterDevice::create_stream() {
@@ -208,8 +220,11 @@ std::shared_ptr<rt::EventImpl> InterpreterDevice::create_event() { return std::m
 
 }  // namespace
 
-std::shared_ptr<rt::LoadedKernel> interpreted_kernel(std::shared_ptr<const ir::Function> function) {
-  return std::make_shared<InterpretedKernel>(std::move(function));
+std::shared_ptr<rt::LoadedKernel> interpreted_kernel(std::shared_ptr<const ir::Function> function,
+                                                     const Device& device) {
+  auto kernel = std::make_shared<InterpretedKernel>(std::move(function));
+  kernel->provide_hidden(device.impl());
+  return kernel;
 }
 
 }  // namespace detail

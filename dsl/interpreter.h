@@ -9,6 +9,7 @@ namespace kiln::detail {
 
 /// `function` as a kernel of the interpreter. It goes through rt::launch like every other, so arguments are checked
 /// alike.
-std::shared_ptr<rt::LoadedKernel> interpreted_kernel(std::shared_ptr<const ir::Function> function);
+std::shared_ptr<rt::LoadedKernel> interpreted_kernel(std::shared_ptr<const ir::Function> function,
+                                                     const Device& device);
 
 }  // namespace kiln::detail

@@ -149,7 +149,7 @@ std::unique_ptr<Specialisation> specialise(const KernelCore& core, const Device&
   std::shared_ptr<const ir::Function> f = core.trace(pack, body);
   const double trace_us = us_since(begin);
   std::shared_ptr<rt::LoadedKernel> kernel = device.kind() == DeviceKind::Interpreter
-                                                 ? interpreted_kernel(f)
+                                                 ? interpreted_kernel(f, device)
                                                  : compile_and_load(*f, device, options, trace_us, at);
   return std::make_unique<Specialisation>(device, options,
                                           std::vector(pack.key_words(), pack.key_words() + pack.key_size()),

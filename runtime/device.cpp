@@ -86,6 +86,25 @@ std::size_t checked_bytes(std::size_t n, std::size_t element_bytes) {
   return n * element_bytes;
 }
 
+/// Waits by `wait()`, then gives out what kernels printed and asserted: also when a kernel failed, as far as the device
+/// can still be read, because prints are what finds the fault.
+template <class Wait>
+void wait_and_report(rt::DeviceImpl& device, SourceLoc at, Wait&& wait) {
+  rt::located(at, [&] {
+    try {
+      wait();
+    } catch (const DeviceError&) {
+      try {
+        device.reports().deliver(device);
+      } catch (const Error&) {
+        // The kernel's own failure is thrown; one that follows from it would hide it.
+      }
+      throw;
+    }
+    device.reports().deliver(device);
+  });
+}
+
 /// The byte where element `first` begins, if `bytes` from there on lie in a buffer of `size`.
 std::size_t offset_of(const char* what, std::size_t bytes, std::size_t first, std::size_t element_bytes,
                       std::size_t size) {
@@ -148,15 +167,20 @@ Counters Device::counters() const { return impl_->counters(); }
 std::vector<KernelCounters> Device::kernel_counters() const { return impl_->kernel_counters(); }
 void Device::reset_counters() const { impl_->reset_counters(); }
 void Device::synchronize(SourceLoc at) const {
-  rt::located(at, [&] { impl_->synchronize(); });
+  wait_and_report(*impl_, at, [&] { impl_->synchronize(); });
 }
+void Device::on_print(std::function<void(const std::string&)> sink) const { impl_->reports().on_print(std::move(sink)); }
 
 std::shared_ptr<rt::LoadedKernel> Device::load(const rt::KernelImage& image, SourceLoc at) const {
   for (const rt::HiddenParam h : image.recipe().hidden)
-    if (h != rt::HiddenParam::UserGrid)
+    if (h != rt::HiddenParam::UserGrid && h != rt::HiddenParam::ReportBuffer)
       throw DeviceError(at, fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide",
                                         image.name, static_cast<int>(h), device_text(*this)));
-  return rt::located(at, [&] { return impl_->load(image); });
+  return rt::located(at, [&] {
+    std::shared_ptr<rt::LoadedKernel> kernel = impl_->load(image);
+    kernel->provide_hidden(*impl_);
+    return kernel;
+  });
 }
 
 Stream::Stream(const Device& device, SourceLoc at)
@@ -166,7 +190,7 @@ Stream Stream::foreign(const Device& device, void* cu_stream, SourceLoc at) {
 }
 Device Stream::device() const { return Device(impl_->device_ptr()); }
 void Stream::synchronize(SourceLoc at) const {
-  rt::located(at, [&] { impl_->synchronize(); });
+  wait_and_report(impl_->device(), at, [&] { impl_->synchronize(); });
 }
 void* Stream::native() const { return impl_->native(); }
 bool Stream::capturing() const { return impl_->capturing(); }
@@ -191,7 +215,9 @@ Graph Graph::end(const Stream& stream, SourceLoc at) {
 }
 void Graph::abandon(const Stream& stream) noexcept { stream.impl().abandon_capture(); }
 void Graph::replay(const Stream& stream, SourceLoc at) const {
-  rt::located(at, [&] { impl_->replay(stream.impl()); });
+  rt::located(at, [&] {
+    stream.impl().device().reports().replay([&] { impl_->replay(stream.impl()); });
+  });
 }
 std::size_t Graph::kernels() const { return impl_->kernels(); }
 
@@ -231,7 +257,9 @@ void RawBuffer::download(void* dst, std::size_t bytes, std::size_t first, std::s
                          SourceLoc at) const {
   rt::located(at, [&] {
     const std::size_t offset = offset_of("download", bytes, first, element_bytes, this->bytes());
-    if (bytes > 0) alloc_->device.impl().download(dst, alloc_->ptr + offset, bytes);
+    if (bytes == 0) return;
+    rt::DeviceImpl& device = alloc_->device.impl();
+    wait_and_report(device, at, [&] { device.download(dst, alloc_->ptr + offset, bytes); });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,8 +87,12 @@ class Device {
   void reset_counters() const;
   /// The same for each kernel name launched since, in order of first launch. Counted by the simulator; empty elsewhere.
   std::vector<KernelCounters> kernel_counters() const;
-  /// Waits for all work; throws the DeviceError of a failed launch.
+  /// Waits for all work; throws the DeviceError of a failed launch or assert.
   void synchronize(SourceLoc at = RawLoc::current()) const;
+  /// Where `print` in kernels goes: `sink(line)` is called when the program waits for the device, once a line, without its
+  /// line break. An empty function: standard output, as at first. Example:
+  /// `device.on_print([&](const std::string& line) { lines.push_back(line); })`.
+  void on_print(std::function<void(const std::string&)> sink) const;
 
   /// Loads `image`; throws DeviceError with the assembler's log when the driver refuses it.
   std::shared_ptr<rt::LoadedKernel> load(const rt::KernelImage& image, SourceLoc at = RawLoc::current()) const;

@@ -9,6 +9,7 @@
 
 #include "runtime/device.h"
 #include "runtime/image/kernel_image.h"
+#include "runtime/report.h"
 
 namespace kiln::rt {
 
@@ -42,10 +43,17 @@ class LoadedKernel {
   virtual std::string cubin() const { return {}; }
   /// Clusters (blocks, where the cluster is one block) that are resident at the same time: the grid of GridRule::Persistent.
   virtual std::uint32_t resident_clusters() const { return 1; }
+  /// Makes what the image's hidden parameters need, in `device`'s memory. Once, before the first launch.
+  void provide_hidden(DeviceImpl& device);
+  /// Where its prints and asserts go; null: it has none.
+  ReportBuffer* report() const { return report_.get(); }
 
  protected:
   explicit LoadedKernel(KernelImage image) : image_(std::move(image)) {}
   KernelImage image_;
+
+ private:
+  std::shared_ptr<ReportBuffer> report_;
 };
 
 class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
@@ -99,6 +107,9 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual void reset_counters() = 0;
   virtual std::vector<KernelCounters> kernel_counters() const { return {}; }
   virtual void synchronize() = 0;
+  /// Whether a stream of this device is being captured; transfers are refused then.
+  virtual bool any_capture() const { return false; }
+  Reports& reports() { return reports_; }
 
   virtual std::shared_ptr<LoadedKernel> load(const KernelImage&) = 0;
   virtual std::shared_ptr<StreamImpl> create_stream() = 0;
@@ -112,6 +123,9 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual void fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) = 0;
   /// Facts about an address, or nothing if this device cannot access it (null, host memory, freed memory).
   virtual std::optional<PointerInfo> pointer_info(DevicePtr) const = 0;
+
+ private:
+  Reports reports_;
 };
 
 /// Makers used by Device's static functions.

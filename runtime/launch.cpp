@@ -165,22 +165,39 @@ LaunchDims blocks_of(const LoadedKernel& kernel, const LaunchRecipe& recipe, con
            checked_blocks(image, grid, 'z', teams.z, recipe.cluster[2], at)}};
 }
 
-/// Copies the user's parameters and appends the hidden ones; returns the size.
-std::size_t with_hidden(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid, const ArgPack& args,
-                        std::array<std::byte, ArgPack::kMaxBytes>& out) {
-  std::size_t used = args.param_bytes();
-  std::memcpy(out.data(), args.params(), used);
-  for (const HiddenParam h : recipe.hidden) {
-    KILN_CHECK(h == HiddenParam::UserGrid,
-               kernel.image().name + ": loaded with a hidden parameter that no one provides");
-    const std::int64_t programs[3] = {grid.x, grid.y, grid.z};
-    used = (used + 7) / 8 * 8;
-    KILN_CHECK(used + sizeof programs <= out.size(), kernel.image().name + ": no room for hidden parameters");
-    std::memcpy(out.data() + used, programs, sizeof programs);
-    used += sizeof programs;
+/// The user's parameters with the hidden ones behind them.
+class HiddenParams {
+ public:
+  HiddenParams(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid, const ArgPack& args,
+               std::uint64_t launch)
+      : kernel_(kernel), used_(args.param_bytes()) {
+    std::memcpy(bytes_.data(), args.params(), used_);
+    for (const HiddenParam h : recipe.hidden) {
+      if (h == HiddenParam::UserGrid) {
+        for (const std::int64_t programs : {grid.x, grid.y, grid.z}) append(static_cast<std::uint64_t>(programs));
+      } else {
+        KILN_CHECK(h == HiddenParam::ReportBuffer && kernel.report(),
+                   kernel.image().name + ": loaded with a hidden parameter that no one provides");
+        append(kernel.report()->address);
+        append(launch);
+      }
+    }
   }
-  return used;
-}
+  const void* data() const { return bytes_.data(); }
+  std::size_t size() const { return used_; }
+
+ private:
+  void append(std::uint64_t word) {
+    used_ = (used_ + 7) / 8 * 8;
+    KILN_CHECK(used_ + sizeof word <= bytes_.size(), kernel_.image().name + ": no room for hidden parameters");
+    std::memcpy(bytes_.data() + used_, &word, sizeof word);
+    used_ += sizeof word;
+  }
+
+  const LoadedKernel& kernel_;
+  std::array<std::byte, ArgPack::kMaxBytes> bytes_;
+  std::size_t used_;
+};
 
 }  // namespace
 
@@ -264,9 +281,17 @@ void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack
   const LaunchDims dims = blocks_of(kernel, recipe, grid, at);
   if (recipe.hidden.empty())
     return located(at, [&] { kernel.launch(target, dims, args.params(), args.param_bytes()); });
-  std::array<std::byte, ArgPack::kMaxBytes> params;
-  const std::size_t used = with_hidden(kernel, recipe, grid, args, params);
-  located(at, [&] { kernel.launch(target, dims, params.data(), used); });
+  const auto go = [&](std::uint64_t number) {
+    const HiddenParams params(kernel, recipe, grid, args, number);
+    located(at, [&] { kernel.launch(target, dims, params.data(), params.size()); });
+  };
+  if (ReportBuffer* report = kernel.report()) target.device().reports().launch(*report, target.capturing(), go);
+  else go(0);
+}
+
+void LoadedKernel::provide_hidden(DeviceImpl& device) {
+  for (const HiddenParam h : image_.recipe().hidden)
+    if (h == HiddenParam::ReportBuffer && !report_) report_ = device.reports().open(device, image_);
 }
 
 }  // namespace kiln::rt

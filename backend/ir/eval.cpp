@@ -2,11 +2,13 @@
 #include "backend/ir/eval.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/numeric.h"
+#include "backend/ir/op/report.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -43,11 +45,16 @@ std::string nearest_block(std::uint64_t address, std::uint64_t bytes, const std:
 
 }  // namespace
 
+namespace {
+// Addresses of shared memory, above all others: allocations lie apart, so a stray access is outside of them.
+constexpr std::uint64_t kSharedBase = std::uint64_t(1) << 62, kSharedGap = 4096;
+}  // namespace
+
 std::size_t element_bytes(const Type& t) { return t.ptr ? sizeof(std::uint64_t) : std::size_t(bytes(t.dtype)); }
 
 Evaluator::Evaluator(const Function& f, const EvalGrid& grid, const std::vector<EvalArg>& args,
-                     const std::vector<EvalBlock>& blocks)
-    : f_(f), grid_(grid), args_(args), storage_(f.value_count()) {
+                     const std::vector<EvalBlock>& blocks, EvalReport report)
+    : f_(f), grid_(grid), args_(args), storage_(f.value_count()), report_(report) {
   for (const EvalBlock& b : blocks)
     if (b.bytes > 0) blocks_.push_back(b);
   std::sort(blocks_.begin(), blocks_.end(),
@@ -56,7 +63,32 @@ Evaluator::Evaluator(const Function& f, const EvalGrid& grid, const std::vector<
 
 void Evaluator::run(const std::array<std::int64_t, 3>& pid) {
   pid_ = pid;
+  std::erase_if(blocks_, [](const EvalBlock& b) { return b.address >= kSharedBase; });
+  shared_.clear();
+  shared_end_ = kSharedBase;
   run_region(f_.body());
+}
+
+std::uint32_t Evaluator::site_of(const Inst& inst) {
+  const auto [at, is_new] = sites_.emplace(&inst, 0);
+  if (is_new) {
+    const std::vector<rt::ReportSite> all = report_sites(f_);
+    at->second = std::uint32_t(std::find(all.begin(), all.end(), report_site(f_, inst)) - all.begin());
+  }
+  return at->second;
+}
+
+std::uint64_t Evaluator::shared_memory(const Inst& alloc, std::size_t bytes) {
+  const auto [at, is_new] = shared_.try_emplace(&alloc);
+  if (is_new) {
+    // What was never written reads as this.
+    constexpr auto kPoison = std::byte(0xcb);
+    at->second = {shared_end_, std::make_unique<std::byte[]>(bytes)};
+    std::fill_n(at->second.data.get(), bytes, kPoison);
+    blocks_.push_back({at->second.data.get(), bytes, shared_end_});
+    shared_end_ += (bytes + 2 * kSharedGap - 1) / kSharedGap * kSharedGap;
+  }
+  return at->second.address;
 }
 
 void Evaluator::run_region(RegionId r) {
@@ -115,9 +147,9 @@ void Evaluator::access_error(std::uint64_t address, std::size_t bytes, const Ins
 }
 
 void eval(const Function& f, const EvalGrid& grid, const std::vector<EvalArg>& args,
-          const std::vector<EvalBlock>& blocks) {
+          const std::vector<EvalBlock>& blocks, EvalReport report) {
   check_args(f, args);
-  Evaluator e(f, grid, args, blocks);
+  Evaluator e(f, grid, args, blocks, report);
   for (std::int64_t z = 0; z < grid.programs[2]; ++z)
     for (std::int64_t y = 0; y < grid.programs[1]; ++y)
       for (std::int64_t x = 0; x < grid.programs[0]; ++x) e.run({x, y, z});

@@ -15,7 +15,7 @@ namespace kiln::ir {
 struct EvalBlock {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
-  std::uint64_t address = 0;   ///< pointer value of its first byte, as kernels see it
+  std::uint64_t address = 0;  ///< pointer value of its first byte, as kernels see it
 };
 
 /// One argument: a literal for a scalar, an address (dtype u64) for a pointer.
@@ -25,9 +25,17 @@ struct EvalGrid {
   std::array<std::int64_t, 3> programs{1, 1, 1};
 };
 
+/// Where print and assert write: a report buffer (runtime/image/report_record.h), and the launch's number. Null:
+/// nowhere.
+struct EvalReport {
+  std::uint64_t* buffer = nullptr;
+  std::uint64_t launch = 0;
+};
+
 /// Runs every program of the grid in order (x fastest). Throws UserError at the user's line for an access outside
 /// `blocks`. Works at every stage.
-void eval(const Function&, const EvalGrid&, const std::vector<EvalArg>&, const std::vector<EvalBlock>&);
+void eval(const Function&, const EvalGrid&, const std::vector<EvalArg>&, const std::vector<EvalBlock>&,
+          EvalReport report = {});
 
 /// One elementwise op on literals (constant folding, tests). `op` must be elementwise.
 Literal eval_elementwise(Op op, const std::vector<Literal>& operands);

@@ -110,7 +110,7 @@ constexpr AttrInfo kAttrs[] = {
 #undef KILN_NAMES_operands
 #undef KILN_KEYS_attrs
 
-constexpr const char* kCacheHints[] = {"plain", "no_allocate", "streaming", "evict_first"};
+constexpr const char* kCacheHints[] = {"plain", "no_allocate", "streaming", "evict_first", "evict_last"};
 constexpr const char* kRmws[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
 constexpr const char* kOrders[] = {"relaxed", "acquire", "release", "acq_rel"};
 constexpr const char* kScopes[] = {"gpu", "cta", "cluster", "system"};

@@ -16,67 +16,11 @@ Value* both(llvm::IRBuilder<>& b, Value* x, Value* y) {
 
 }  // namespace
 
-// --- which lanes -----------------------------------------------------------------------------------------------------
-
-/// Lanes of a padded tile that hold no element. Where a power of two divides extent and thread part, neighbours share
-/// one comparison.
-void Access::add_extents() {
-  std::vector<std::pair<std::pair<int, std::int64_t>, Value*>> done;
-  for (int r = 0; r < g_.regs(); ++r) {
-    Lane& lane = lanes_[std::size_t(r)];
-    if (!g_.live[std::size_t(r)]) lane.off = true;
-    for (int a = 0; a < int(g_.axes.size()) && !lane.off; ++a) {
-      const Geometry::Axis& axis = g_.axes[std::size_t(a)];
-      std::int64_t part = g_.parts[std::size_t(r)][std::size_t(a)];
-      if ((part | axis.thread_known.range.hi) < axis.extent) continue;
-      if (!axis.swizzled) {
-        const std::int64_t d = std::gcd(axis.extent, axis.thread_known.divisor);
-        part &= -(d & -d);
-      }
-      Value* inside = nullptr;
-      for (const auto& [key, value] : done)
-        if (key == std::pair(a, part)) inside = value;
-      if (inside == nullptr) {
-        Value* at = axis.swizzled ? GeometryCache::coordinate(b_, g_, r, a).v : axis.thread;
-        const std::int64_t limit = axis.swizzled ? axis.extent : axis.extent - part;
-        inside = b_.CreateICmpSLT(at, b_.getInt32(std::uint32_t(limit)));
-        done.push_back({{a, part}, inside});
-      }
-      lane.active = both(b_, lane.active, inside);
-    }
-  }
-}
-
-void Access::add_mask(const TileValue& mask) {
-  std::vector<std::tuple<Value*, Value*, Value*>> done;
-  for (int r = 0; r < g_.regs(); ++r) {
-    Lane& lane = lanes_[std::size_t(r)];
-    if (lane.off) continue;
-    Value* m = mask.regs[std::size_t(r)].v;
-    if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(m)) {
-      lane.off = constant->isZero();
-      continue;
-    }
-    Value* active = nullptr;
-    for (const auto& [x, y, value] : done)
-      if (x == lane.active && y == m) active = value;
-    if (active == nullptr) {
-      active = both(b_, lane.active, m);
-      done.emplace_back(lane.active, m, active);
-    }
-    lane.active = active;
-  }
-}
-
-void Access::add_owner() {
-  for (int r = 0; r < g_.regs(); ++r)
-    if (g_.first[std::size_t(r)] != r) lanes_[std::size_t(r)].off = true;
-  if (g_.owner != nullptr) add_mask(map_registers(g_, {}, [&](Regs) { return g_.owner; }));
-}
-
-void Access::order(bool store) {
+void Access::order(bool store, int commutes) {
   MemoryAccess access;
+  access.space = shared_ ? MemoryAccess::Space::Shared : MemoryAccess::Space::Global;
   access.store = store;
+  access.commutes = commutes;
   access.base = pointer_.uniform;
   access.private_pattern = pointer_.distinct && !g_.replicated;
   access.regs = pointer_.regs;
@@ -160,25 +104,28 @@ std::string Access::place(const std::string& address, int reg) const {
 std::string Access::load_name(const char* vector, int bytes) const {
   const bool priorities = e_.c.target.ptx >= 74;
   const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().load_hint : hint_;
-  std::string name = "ld.global";
-  switch (hint) {
+  std::string name = shared_ ? "ld.shared" : "ld.global";
+  switch (shared_ ? ir::CacheHint::Plain : hint) {
     case ir::CacheHint::Plain: break;
     case ir::CacheHint::NoAllocate: name += priorities ? ".L1::no_allocate" : ""; break;
     case ir::CacheHint::Streaming: name += ".cs"; break;
     case ir::CacheHint::EvictFirst: name += priorities ? ".L1::evict_first" : ""; break;
+    case ir::CacheHint::EvictLast: name += priorities ? ".L1::evict_last" : ""; break;
   }
   return name + vector + ".b" + std::to_string(8 * bytes) + " ";
 }
 
 // A store never allocates in L1: its no_allocate is streaming through L2 (docs: "both or neither").
 std::string Access::store_name(const char* vector, int bytes) const {
+  const bool priorities = e_.c.target.ptx >= 74;
   const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().store_hint : hint_;
-  std::string name = "st.global";
-  switch (hint) {
+  std::string name = shared_ ? "st.shared" : "st.global";
+  switch (shared_ ? ir::CacheHint::Plain : hint) {
     case ir::CacheHint::Plain: break;
     case ir::CacheHint::NoAllocate:
     case ir::CacheHint::Streaming: name += ".cs"; break;
-    case ir::CacheHint::EvictFirst: name += e_.c.target.ptx >= 74 ? ".L1::evict_first" : ""; break;
+    case ir::CacheHint::EvictFirst: name += priorities ? ".L1::evict_first" : ""; break;
+    case ir::CacheHint::EvictLast: name += priorities ? ".L1::evict_last" : ""; break;
   }
   return name + vector + ".b" + std::to_string(8 * bytes) + " ";
 }

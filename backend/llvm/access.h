@@ -15,46 +15,43 @@
 #include <utility>
 #include <vector>
 
-#include "backend/llvm/emitter.h"
+#include "backend/llvm/lanes.h"
 #include "backend/llvm/ptx_asm.h"
 #include "backend/llvm/words.h"
 
 namespace kiln::cg {
 
-class Access {
+class Access : public Lanes {
  public:
   Access(Emitter& e, const ir::Inst& inst, const Geometry& g, ir::Value pointer)
-      : e_(e),
-        b_(e.b),
-        g_(g),
+      : Lanes(e.b, g),
+        e_(e),
         pointer_(e.get(pointer)),
         dtype_(e.type(pointer).dtype),
         size_(bytes(dtype_)),
         words_(e.b, e.c.type(dtype_), size_),
-        hint_(ir::CacheHint(inst.i64(ir::AttrKey::cache))),
-        lanes_(std::size_t(g.regs())) {}
+        shared_(e.type(pointer).shared),
+        hint_(ir::CacheHint(inst.i64(ir::AttrKey::cache))) {}
 
-  /// Puts a barrier where earlier accesses of other threads need one (hazards.h).
-  void order(bool store);
-  // Which lanes are active, in any combination:
-  void add_extents();                    ///< those inside a padded tile
-  void add_mask(const TileValue& mask);  ///< plain i1
-  void add_owner();                      ///< one of those that hold the same element
-
+  /// Puts a barrier where earlier accesses of other threads need one (hazards.h). `commutes`: as in MemoryAccess.
+  void order(bool store, int commutes = 0);
   /// `other` may be null: zero.
   TileValue load(const TileValue* other);
   void store(const TileValue& value);
 
- private:
-  using Value = llvm::Value;
-  /// A predicate a register: null = always active; `off` = never.
-  struct Lane {
-    Value* active = nullptr;
-    bool off = false;
-    bool operator==(const Lane&) const = default;
-  };
-  using Lanes = std::vector<Lane>;
+  // For accesses that go element by element (atomics):
+  /// Whether registers reg and reg + 1 are one aligned access, active or not as a whole.
+  bool pair(int reg) const { return neighbours({reg, 2}) && uniform({reg, 2}) && acts(reg + 1); }
+  /// Emits the address of `reg` here, for uses in later blocks.
+  void make_address(int reg) { address_of(reg); }
+  /// "[a+16]", with the address as an operand of `text`.
+  std::string place(PtxAsm& text, int reg) { return place(text.in(address_of(reg)), reg); }
+  /// "@p ", or nothing where `active` is null.
+  std::string guard(PtxAsm& text, Value* active) const {
+    return active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
+  }
 
+ private:
   /// Registers [first, first + width) as one access.
   struct Group {
     int first, width;
@@ -65,9 +62,6 @@ class Access {
   bool neighbours(const Group& group) const;
   int preferred_width(int first) const;
   std::string place(const std::string& address, int reg) const;
-  std::string guard(PtxAsm& text, Value* active) const {
-    return active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
-  }
   std::string load_name(const char* vector, int bytes) const;
   std::string store_name(const char* vector, int bytes) const;
   Value* all_active(const Group& group);
@@ -80,14 +74,12 @@ class Access {
   Value* address_of(int reg);
 
   Emitter& e_;
-  llvm::IRBuilder<>& b_;
-  const Geometry& g_;
   const TileValue& pointer_;
   DType dtype_;
   int size_;
   Words words_;
+  bool shared_;  ///< the pointer is one into the program's shared memory
   ir::CacheHint hint_;
-  Lanes lanes_;
   struct Address {
     Value* thread;
     std::int64_t far;

@@ -70,7 +70,8 @@ Geometry GeometryCache::scalar() {
   g.parts.resize(1);
   g.live = {true};
   g.first = {0};
-  g.owner = owner_where_zero((std::int64_t(1) << thread_bits_) - 1);
+  g.replicated_threads = (std::int64_t(1) << thread_bits_) - 1;
+  g.owner = owner_where_zero(g.replicated_threads);
   g.replicated = true;
   return g;
 }
@@ -122,9 +123,9 @@ Geometry GeometryCache::tile(const ir::LinearLayout& layout, const ir::Shape& sh
         }
     g.first.push_back(same);
   }
-  const std::int64_t free_threads = replicated_threads(layout);
-  g.owner = owner_where_zero(free_threads);
-  g.replicated = free_threads != 0 || free_regs != 0;
+  g.replicated_threads = replicated_threads(layout);
+  g.owner = owner_where_zero(g.replicated_threads);
+  g.replicated = g.replicated_threads != 0 || free_regs != 0;
   return g;
 }
 

@@ -27,6 +27,7 @@ struct Geometry {
   std::vector<int> first;        ///< lowest register that holds the same elements (r itself, but for replication)
   llvm::Value* owner = nullptr;  ///< i1: this thread writes; null: every thread does
   bool replicated = false;       ///< some element is in several threads or registers
+  std::int64_t replicated_threads = 0;  ///< bits of the thread's number in the team along which elements repeat
 
   int regs() const { return int(parts.size()); }
 };

@@ -10,6 +10,8 @@
 namespace kiln::cg {
 namespace {
 
+using Space = MemoryAccess::Space;
+
 /// b - a in bytes, without the offset they share.
 llvm::Value* distance(llvm::IRBuilder<>& at, llvm::Value* a, llvm::Value* b) {
   for (;;) {
@@ -44,21 +46,27 @@ bool disjoint(const MemoryAccess& x, const MemoryAccess& y) {
 /// What is left of an access outside of the region it is in: which parameter it starts from.
 MemoryAccess origin_of(const MemoryAccess& x) {
   MemoryAccess origin;
+  origin.space = x.space;
   origin.store = x.store;
+  origin.commutes = x.commutes;
   origin.base = parameter(x);
   return origin;
 }
 
 bool same_origin(const MemoryAccess& x, const MemoryAccess& y) {
-  return !x.shared && !y.shared && x.store == y.store && x.base == y.base;
+  return x.space == y.space && x.store == y.store && x.commutes == y.commutes && x.base == y.base;
 }
 
 bool overlap(const MemoryAccess& x, const MemoryAccess& y) { return x.lo < y.hi && y.lo < x.hi; }
 
+bool unordered(const MemoryAccess& x, const MemoryAccess& y) {
+  return (!x.store && !y.store) || (x.commutes != 0 && x.commutes == y.commutes);
+}
+
 /// Whether thread-crossing order between x and y matters: false, true, or a predicate equal in all threads.
 llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const MemoryAccess& y) {
-  if (x.shared != y.shared || (!x.store && !y.store)) return at.getFalse();
-  if (x.shared) return at.getInt1(overlap(x, y));
+  if (x.space != y.space || unordered(x, y)) return at.getFalse();
+  if (x.space == Space::Scratch) return at.getInt1(overlap(x, y));
   if (disjoint(x, y)) return at.getFalse();
   const bool same = same_pattern(x, y);
   if (same && x.base == y.base) return at.getFalse();
@@ -73,17 +81,17 @@ llvm::Value* conflict(llvm::IRBuilder<>& at, const MemoryAccess& x, const Memory
 
 /// Whether y of the next iteration must wait for x of this one.
 bool conflict_with_next(const MemoryAccess& x, const MemoryAccess& y) {
-  return x.shared == y.shared && (x.store || y.store) && (x.shared ? overlap(x, y) : !disjoint(x, y));
+  return x.space == y.space && !unordered(x, y) && (x.space == Space::Scratch ? overlap(x, y) : !disjoint(x, y));
 }
 
 bool same_range(const MemoryAccess& x, const MemoryAccess& y) {
-  return x.shared && y.shared && x.store == y.store && x.lo == y.lo && x.hi == y.hi;
+  return x.space == Space::Scratch && y.space == x.space && x.store == y.store && x.lo == y.lo && x.hi == y.hi;
 }
 
 MemoryAccess of_range(ir::SharedRange range, bool store) {
   MemoryAccess access;
   access.store = store;
-  access.shared = true;
+  access.space = Space::Scratch;
   access.lo = range.lo;
   access.hi = range.hi;
   return access;
@@ -108,6 +116,10 @@ void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
 
 void Hazards::barrier(llvm::IRBuilder<>& b) {
   barrier_where(b, nullptr);
+  reached();
+}
+
+void Hazards::reached() {
   pending_.clear();
   ++epoch_;
 }
@@ -156,7 +168,7 @@ void Hazards::leave(const Mark& before) {
   for (MemoryAccess& a : pending_) {
     if (a.number < before.seen) continue;  // resume() brings it back, and with all that is known of it
     const MemoryAccess origin = origin_of(a);
-    if (a.shared) ranges.push_back(std::move(a));
+    if (a.space == Space::Scratch) ranges.push_back(std::move(a));
     else if (std::none_of(origins.begin(), origins.end(), [&](const auto& o) { return same_origin(o, origin); }))
       origins.push_back(origin);
   }

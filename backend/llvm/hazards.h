@@ -40,8 +40,12 @@
 namespace kiln::cg {
 
 struct MemoryAccess {
+  /// Scratch: shared memory of ops, known by bytes [lo, hi) of the program's. Shared: what pointers reach of it, which no
+  /// scratch overlaps.
+  enum class Space : std::uint8_t { Global, Shared, Scratch };
+  Space space = Space::Global;
   bool store = false;
-  bool shared = false;           ///< of shared memory: bytes [lo, hi) of the program's
+  int commutes = 0;              ///< stores of one kind, not 0, may come in any order: updates that nobody reads back
   bool bounded = false;          ///< lo and hi hold
   llvm::Value* base = nullptr;   ///< uniform pointer; null: unknown
   std::int64_t lo = 0, hi = 0;   ///< bytes [base + lo, base + hi) hold every element
@@ -84,6 +88,8 @@ class Hazards {
 
   /// An unconditional barrier.
   void barrier(llvm::IRBuilder<>& b);
+  /// All threads of the program are at a barrier that somebody else emits.
+  void reached();
 
  private:
   struct Logged {

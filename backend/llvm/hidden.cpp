@@ -1,5 +1,6 @@
 #include "backend/llvm/hidden.h"
 
+#include "backend/ir/op/report.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -21,6 +22,7 @@ unsigned words_of(rt::HiddenParam h) {
 std::vector<rt::HiddenParam> hidden_params(const ir::Function& f) {
   std::vector<rt::HiddenParam> hidden;
   if (f.exec && f.exec->programs_per_cta > 1) hidden.push_back(rt::HiddenParam::UserGrid);
+  if (!ir::report_sites(f).empty()) hidden.push_back(rt::HiddenParam::ReportBuffer);
   return hidden;
 }
 

@@ -46,6 +46,12 @@ std::string PtxAsm::in(llvm::Value* v, char constraint) {
   return n;
 }
 
+std::string PtxAsm::in_register(llvm::Value* v) {
+  std::string n = name(constraint_of(v->getType()), "");
+  ins_.push_back(v);
+  return n;
+}
+
 llvm::CallInst* PtxAsm::emit(llvm::IRBuilder<>& b) {
   llvm::Type* result = outs_.empty()       ? b.getVoidTy()
                        : outs_.size() == 1 ? outs_[0]

@@ -13,6 +13,8 @@ class PtxAsm {
   std::string out(llvm::Type*);
   /// Names an operand; `constraint` 0: by its type. Constants of integer type are printed as immediates.
   std::string in(llvm::Value*, char constraint = 0);
+  /// Names an operand that is in a register even where it is constant: PTX has no immediates of 16-bit floats.
+  std::string in_register(llvm::Value*);
   void line(const std::string& instruction) { text_ += text_.empty() ? instruction : "\n\t" + instruction; }
 
   /// The call; it is ordered with every other memory operation. Results are read with result().

@@ -215,6 +215,7 @@ class Transfer {
     switch (op) {
       case Op::Constant: return constant();
       case Op::Param: return param();
+      case Op::Alloc: return alloc();
       case Op::ProgramId:
       case Op::NumPrograms: return grid();
       case Op::Arange: return arange();
@@ -273,6 +274,13 @@ class Transfer {
     const Param& p = f_.params[std::size_t(inst_->i64(AttrKey::index))];
     if (p.is_one) r.range = Interval::of(1);
     else r.axes[0].divisibility = divisor_of(p.align);
+    return r;
+  }
+
+  /// Shared memory is given out in units of 16 bytes.
+  AxisInfo alloc() const {
+    AxisInfo r = unknown(result_);
+    r.axes[0].divisibility = 16;
     return r;
   }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "dsl/lang/shaping.h"
+#include "dsl/lang/pointer.h"
 
 namespace kiln {
 namespace {
@@ -11,48 +11,39 @@ using detail::Made;
 using detail::Operand;
 using detail::Tracer;
 
-ir::Value pointer_operand(Tracer& t, const Handle& ptr, const char* who, SourceLoc at) {
-  const ir::Value p = t.read(ptr, at);
-  if (!t.type(p).ptr) t.fail(at, fmt::format("{}: needs a pointer, not {}", who, t.type(p).str()));
-  return p;
+ir::CacheHint hint_of(Tracer& t, Hints hints, const ir::Type& ptr, const char* who, SourceLoc at) {
+  if (ptr.shared && hints.cache != Cache::plain)
+    t.fail(at, fmt::format("{}: a cache hint on the pointer {}: shared memory has no cache", who, ptr.str()));
+  switch (hints.cache) {
+    case Cache::plain: return ir::CacheHint::Plain;
+    case Cache::no_allocate: return ir::CacheHint::NoAllocate;
+    case Cache::streaming: return ir::CacheHint::Streaming;
+    case Cache::evict_first: return ir::CacheHint::EvictFirst;
+    case Cache::evict_last: return ir::CacheHint::EvictLast;
+  }
+  t.fail(at, fmt::format("{}: {} is no cache hint", who, int(hints.cache)));
 }
 
-ir::Value mask_operand(Tracer& t, const Operand& mask, const ir::Type& ptr, const char* who, SourceLoc at) {
-  const ir::Value m = detail::value_of(t, mask, at);
-  const ir::Type& type = t.type(m);
-  if (type.dtype != DType::i1 || type.ptr) t.fail(at, fmt::format("{}: mask must be i1, not {}", who, type.str()));
-  return detail::broadcast_like(t, m, ptr, who, at);
-}
-
-/// `what`: "value" or "other", an operand that must have the pointer's element type.
-ir::Value element_operand(Tracer& t, const Operand& o, const ir::Type& ptr, const char* who, const char* what,
-                          SourceLoc at) {
-  const ir::Value v = detail::value_as(t, o, ptr.dtype, who, at);
-  const ir::Type& type = t.type(v);
-  if (type.ptr || type.dtype != ptr.dtype)
-    t.fail(at, fmt::format("{}: {} is {}, pointer is {}; cast first", who, what, type.str(), ptr.str()));
-  return detail::broadcast_like(t, v, ptr, who, at);
-}
-
-Made do_load(const Handle& ptr, const Operand* mask, const Operand* other, SourceLoc at) {
+Made do_load(const Handle& ptr, const Operand* mask, const Operand* other, Hints hints, SourceLoc at) {
   Tracer& t = Tracer::current(at);
-  const ir::Value p = pointer_operand(t, ptr, "load", at);
+  const ir::Value p = detail::pointer_operand(t, ptr, "load", at);
   const ir::Type type = t.type(p);
+  const ir::CacheHint hint = hint_of(t, hints, type, "load", at);
   ir::Value m, o;
-  if (mask) m = mask_operand(t, *mask, type, "load", at);
-  if (other) o = element_operand(t, *other, type, "load", "other", at);
-  return {t.emit(at, [&](ir::Builder& b) { return b.load(p, m, o, ir::CacheHint::Plain, at); }).id};
+  if (mask) m = detail::mask_operand(t, *mask, type, "load", at);
+  if (other) o = detail::element_operand(t, *other, type, "load", "other", at);
+  return {t.emit(at, [&](ir::Builder& b) { return b.load(p, m, o, hint, at); }).id};
 }
 
-void do_store(const Handle& ptr, const Operand& value, const Operand* mask, SourceLoc at) {
+void do_store(const Handle& ptr, const Operand& value, const Operand* mask, Hints hints, SourceLoc at) {
   Tracer& t = Tracer::current(at);
-  const ir::Value p = pointer_operand(t, ptr, "store", at);
+  const ir::Value p = detail::written_pointer(t, ptr, "store", at);
   const ir::Type type = t.type(p);
-  if (type.read_only) t.fail(at, fmt::format("store: through the read-only pointer {} of an In parameter", type.str()));
-  const ir::Value v = element_operand(t, value, type, "store", "value", at);
+  const ir::CacheHint hint = hint_of(t, hints, type, "store", at);
+  const ir::Value v = detail::element_operand(t, value, type, "store", "value", at);
   ir::Value m;
-  if (mask) m = mask_operand(t, *mask, type, "store", at);
-  t.emit_effect(at, [&](ir::Builder& b) { b.store(p, v, m, ir::CacheHint::Plain, at); });
+  if (mask) m = detail::mask_operand(t, *mask, type, "store", at);
+  t.emit_effect(at, [&](ir::Builder& b) { b.store(p, v, m, hint, at); });
 }
 
 Made do_select(const Handle& cond, const Operand& a, const Operand& b, SourceLoc at) {
@@ -112,16 +103,22 @@ Tile expand(const Tile& x, int axis, RawLoc l) {
 Tile broadcast_to(const Tile& x, const Shape& shape, RawLoc l) { return Tile(do_broadcast(x, shape, l)); }
 Tile broadcast_to(const Scalar& x, const Shape& shape, RawLoc l) { return Tile(do_broadcast(x, shape, l)); }
 
-Tile load(const Tile& ptr, RawLoc l) { return Tile(do_load(ptr, nullptr, nullptr, l)); }
-Tile load(const Tile& ptr, Arg mask, RawLoc l) { return Tile(do_load(ptr, &mask, nullptr, l)); }
-Tile load(const Tile& ptr, Arg mask, Arg other, RawLoc l) { return Tile(do_load(ptr, &mask, &other, l)); }
-Scalar load(const Scalar& ptr, RawLoc l) { return Scalar(do_load(ptr, nullptr, nullptr, l)); }
-Scalar load(const Scalar& ptr, SArg mask, RawLoc l) { return Scalar(do_load(ptr, &mask, nullptr, l)); }
-Scalar load(const Scalar& ptr, SArg mask, SArg other, RawLoc l) { return Scalar(do_load(ptr, &mask, &other, l)); }
-void store(const Tile& ptr, Arg value, RawLoc l) { do_store(ptr, value, nullptr, l); }
-void store(const Tile& ptr, Arg value, Arg mask, RawLoc l) { do_store(ptr, value, &mask, l); }
-void store(const Scalar& ptr, SArg value, RawLoc l) { do_store(ptr, value, nullptr, l); }
-void store(const Scalar& ptr, SArg value, SArg mask, RawLoc l) { do_store(ptr, value, &mask, l); }
+#define KILN_LOAD(Handle, Any)                                                                                         \
+  Handle load(const Handle& ptr, RawLoc l) { return Handle(do_load(ptr, nullptr, nullptr, {}, l)); }                   \
+  Handle load(const Handle& ptr, Any mask, RawLoc l) { return Handle(do_load(ptr, &mask, nullptr, {}, l)); }           \
+  Handle load(const Handle& ptr, Any mask, Any other, RawLoc l) { return Handle(do_load(ptr, &mask, &other, {}, l)); } \
+  Handle load(const Handle& ptr, Hints h, RawLoc l) { return Handle(do_load(ptr, nullptr, nullptr, h, l)); }           \
+  Handle load(const Handle& ptr, Any mask, Hints h, RawLoc l) { return Handle(do_load(ptr, &mask, nullptr, h, l)); }   \
+  Handle load(const Handle& ptr, Any mask, Any other, Hints h, RawLoc l) {                                             \
+    return Handle(do_load(ptr, &mask, &other, h, l));                                                                  \
+  }                                                                                                                    \
+  void store(const Handle& ptr, Any value, RawLoc l) { do_store(ptr, value, nullptr, {}, l); }                         \
+  void store(const Handle& ptr, Any value, Any mask, RawLoc l) { do_store(ptr, value, &mask, {}, l); }                 \
+  void store(const Handle& ptr, Any value, Hints h, RawLoc l) { do_store(ptr, value, nullptr, h, l); }                 \
+  void store(const Handle& ptr, Any value, Any mask, Hints h, RawLoc l) { do_store(ptr, value, &mask, h, l); }
+KILN_LOAD(Tile, Arg)
+KILN_LOAD(Scalar, SArg)
+#undef KILN_LOAD
 
 Tile select(const Tile& cond, Arg a, Arg b, RawLoc l) { return Tile(do_select(cond, a, b, l)); }
 Tile select(const Scalar& cond, const Tile& a, Arg b, RawLoc l) { return Tile(do_select(cond, Operand(a, l), b, l)); }

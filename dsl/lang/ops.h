@@ -35,16 +35,41 @@ namespace kiln {
 // pointer's (cast first; C++ numbers adapt), for shapes that do not broadcast to the pointer's, for a store through an
 // In pointer.
 
+
+/// What the caches should do with the data; never changes a result. A hint that the target has no instruction for is
+/// left out.
+enum class Cache : std::uint8_t {
+  plain,        ///< the compiler chooses
+  no_allocate,  ///< read or written once: leaves L1 alone
+  streaming,    ///< likely used once: first to go from every cache
+  evict_first,  ///< first to go from L1
+  evict_last,   ///< used again soon: last to go from L1
+};
+/// How to access: `load(p, mask, 0, {.cache = Cache::evict_last})`.
+struct Hints {
+  Cache cache = Cache::plain;
+};
+
 [[nodiscard]] Tile load(const Tile& ptr, RawLoc l = RawLoc::current());
 [[nodiscard]] Tile load(const Tile& ptr, Arg mask, RawLoc l = RawLoc::current());
 [[nodiscard]] Tile load(const Tile& ptr, Arg mask, Arg other, RawLoc l = RawLoc::current());
+[[nodiscard]] Tile load(const Tile& ptr, Hints, RawLoc l = RawLoc::current());
+[[nodiscard]] Tile load(const Tile& ptr, Arg mask, Hints, RawLoc l = RawLoc::current());
+[[nodiscard]] Tile load(const Tile& ptr, Arg mask, Arg other, Hints, RawLoc l = RawLoc::current());
 [[nodiscard]] Scalar load(const Scalar& ptr, RawLoc l = RawLoc::current());
 [[nodiscard]] Scalar load(const Scalar& ptr, SArg mask, RawLoc l = RawLoc::current());
 [[nodiscard]] Scalar load(const Scalar& ptr, SArg mask, SArg other, RawLoc l = RawLoc::current());
+[[nodiscard]] Scalar load(const Scalar& ptr, Hints, RawLoc l = RawLoc::current());
+[[nodiscard]] Scalar load(const Scalar& ptr, SArg mask, Hints, RawLoc l = RawLoc::current());
+[[nodiscard]] Scalar load(const Scalar& ptr, SArg mask, SArg other, Hints, RawLoc l = RawLoc::current());
 void store(const Tile& ptr, Arg value, RawLoc l = RawLoc::current());
 void store(const Tile& ptr, Arg value, Arg mask, RawLoc l = RawLoc::current());
+void store(const Tile& ptr, Arg value, Hints, RawLoc l = RawLoc::current());
+void store(const Tile& ptr, Arg value, Arg mask, Hints, RawLoc l = RawLoc::current());
 void store(const Scalar& ptr, SArg value, RawLoc l = RawLoc::current());
 void store(const Scalar& ptr, SArg value, SArg mask, RawLoc l = RawLoc::current());
+void store(const Scalar& ptr, SArg value, Hints, RawLoc l = RawLoc::current());
+void store(const Scalar& ptr, SArg value, SArg mask, Hints, RawLoc l = RawLoc::current());
 
 // --- selection -------------------------------------------------------------------------------------------------------
 

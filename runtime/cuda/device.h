@@ -35,6 +35,7 @@ class CudaDevice final : public DeviceImpl {
   Counters counters() const override;
   void reset_counters() override { log_.reset(); }
   void synchronize() override;
+  bool any_capture() const override { return capturing(); }
 
   std::shared_ptr<LoadedKernel> load(const KernelImage&) override;
   std::shared_ptr<StreamImpl> create_stream() override;

@@ -7,6 +7,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/cuda/stream.h"
+#include "runtime/image/ptx_line.h"
 
 namespace kiln::rt {
 namespace {
@@ -110,7 +111,9 @@ void CudaKernel::load_ptx() {
   AssemblerLog direct_log;
   const cu::Result r = driver.module_load(&module_, image_.ptx.c_str(), AssemblerLog::kCount, direct_log.options.data(),
                                           direct_log.values.data());
-  if (r != cu::kSuccess) driver.fail(driver.module_load.symbol, r, identify() + direct_log.text());
+  if (r != cu::kSuccess)
+    driver.fail(driver.module_load.symbol, r,
+                blamed_place(direct_log.text(), image_.ptx) + identify() + direct_log.text());
   say_once(LogLevel::Info, "no machine code on " + device_->identify(),
            fmt::format("{}: the driver's linker refused PTX that the loader takes; machine code is not cached{}",
                        identify(), log.text()));

@@ -23,7 +23,7 @@ constexpr std::string_view kMagic = "KIMG";
 constexpr std::uint16_t kMajor = 2, kMinor = 0;  // 2: argument facts know disjoint
 constexpr std::size_t kChecksumAt = 16, kHeaderBytes = 32;
 
-enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition };
+enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition, Sites };
 
 class Writer {
  public:
@@ -180,6 +180,51 @@ KernelReport read_report(Reader r) {
   return report;
 }
 
+void write(Writer& w, const SourceLoc& at) {
+  w.put(std::string(at.file));
+  w.put<std::uint32_t>(at.line);
+  w.put<std::uint32_t>(at.column);
+}
+
+SourceLoc read_location(Reader& r) {
+  SourceLoc at;
+  at.file = intern_file(std::string(r.get_string("file")));
+  at.line = r.get<std::uint32_t>("line");
+  at.column = r.get<std::uint32_t>("column");
+  return at;
+}
+
+void write(Writer& w, const ReportSite& s) {
+  w.put(s.kind);
+  w.put(s.text);
+  w.put(static_cast<std::uint32_t>(s.values.size()));
+  for (const DType d : s.values) w.put(std::string(name(d)));
+  w.put(static_cast<std::uint32_t>(s.shape.size()));
+  for (const std::int64_t extent : s.shape) w.put(extent);
+  write(w, s.at);
+}
+
+ReportSite read_site(Reader r) {
+  ReportSite s;
+  s.kind = r.get_enum<ReportSite::Kind>("report kind", 2);
+  s.text = r.get_string("report text");
+  for (auto n = r.get<std::uint32_t>("report value count"); n > 0; --n) {
+    const std::string_view dtype = r.get_string("report dtype");
+    const auto d = dtype_named(dtype);
+    if (!d) r.fail(fmt::format("unknown dtype '{}'", dtype));
+    s.values.push_back(*d);
+  }
+  for (auto n = r.get<std::uint32_t>("report rank"); n > 0; --n) {
+    s.shape.push_back(r.get<std::int64_t>("report extent"));
+    if (s.shape.back() < 1) r.fail(fmt::format("a reported tile of extent {}", s.shape.back()));
+  }
+  const int wanted = s.kind == ReportSite::Kind::Print ? placeholders(s.text) : 0;
+  if (wanted != static_cast<int>(s.values.size()))
+    r.fail(fmt::format("a report of {} values with the format '{}'", s.values.size(), s.text));
+  s.at = read_location(r);
+  return s;
+}
+
 void write_signature(Writer& w, const ArgSig& sig) {
   w.put(sig.bytes);
   w.put(static_cast<std::uint32_t>(sig.args.size()));
@@ -215,10 +260,10 @@ void read_section(KernelImage& image, Tag tag, Reader r) {
         image.candidates.push_back(read_recipe(r.sized("recipe")));
       break;
     case Tag::Report: image.report = read_report(r); break;
-    case Tag::Definition:
-      image.definition.file = intern_file(std::string(r.get_string("definition file")));
-      image.definition.line = r.get<std::uint32_t>("definition line");
-      image.definition.column = r.get<std::uint32_t>("definition column");
+    case Tag::Definition: image.definition = read_location(r); break;
+    case Tag::Sites:
+      for (auto n = r.get<std::uint32_t>("report count"); n > 0; --n)
+        image.sites.push_back(read_site(r.sized("report")));
       break;
   }
 }
@@ -273,11 +318,12 @@ std::string serialise(const KernelImage& image) {
     for (const LaunchRecipe& c : image.candidates) w.sized([&] { write(w, c); });
   });
   w.section(Tag::Report, [&] { write(w, image.report); });
-  w.section(Tag::Definition, [&] {
-    w.put(std::string(image.definition.file));
-    w.put<std::uint32_t>(image.definition.line);
-    w.put<std::uint32_t>(image.definition.column);
-  });
+  w.section(Tag::Definition, [&] { write(w, image.definition); });
+  if (!image.sites.empty())
+    w.section(Tag::Sites, [&] {
+      w.put(static_cast<std::uint32_t>(image.sites.size()));
+      for (const ReportSite& s : image.sites) w.sized([&] { write(w, s); });
+    });
 
   std::string bytes = std::move(w.bytes());
   const std::uint64_t size = bytes.size();
@@ -293,7 +339,7 @@ KernelImage deserialise(const std::string& bytes, const std::string& origin) {
   while (!sections.empty()) {
     const auto tag = sections.get<std::uint32_t>("section tag");
     Reader section = sections.sized("section");
-    if (tag >= 1 && tag <= static_cast<std::uint32_t>(Tag::Definition))
+    if (tag >= 1 && tag <= static_cast<std::uint32_t>(Tag::Sites))
       read_section(image, static_cast<Tag>(tag), section);
   }
   validate(image, origin);

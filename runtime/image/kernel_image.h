@@ -11,6 +11,7 @@
 
 #include "runtime/base/source_loc.h"
 #include "runtime/image/arg_sig.h"
+#include "runtime/image/report_record.h"
 
 namespace kiln::rt {
 
@@ -23,7 +24,7 @@ enum class GridRule : std::uint8_t {
 };
 
 /// Parameters that the launcher appends after the user's, in the order of LaunchRecipe::hidden, naturally aligned. UserGrid
-/// is the programs along x, y, z as three i64. An image that needs one its device does not provide is refused at load.
+/// is the programs along x, y, z as three i64; ReportBuffer the buffer's address and the launch's number, two u64. An image that needs one its device does not provide is refused at load.
 enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
 
 /// One launch configuration; the image lists candidates in order of preference.
@@ -57,6 +58,7 @@ struct KernelImage {
   std::uint32_t accepted = 0;        ///< index of the candidate in use
   KernelReport report;
   SourceLoc definition;              ///< where the user defined the kernel
+  std::vector<ReportSite> sites;     ///< its prints and asserts
 
   const LaunchRecipe& recipe() const { return candidates.at(accepted); }
 };

@@ -33,6 +33,7 @@ class SimDevice final : public DeviceImpl {
   void reset_counters() override;
   std::vector<KernelCounters> kernel_counters() const override;
   void synchronize() override { throw_fault(); }
+  bool any_capture() const override { return capturing_ != 0; }
 
   std::shared_ptr<LoadedKernel> load(const KernelImage&) override;
   std::shared_ptr<StreamImpl> create_stream() override;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/image/ptx_line.h"
 #include "runtime/sim/decode.h"
 #include "runtime/sim/ptx.h"
 
@@ -97,7 +98,7 @@ std::shared_ptr<SimKernel> load_kernel(std::shared_ptr<SimDevice> device, const 
   try {
     ptx::parse(image.ptx, *module);
   } catch (const DeviceError& e) {
-    throw DeviceError(fmt::format("kernel {}: {}", image.name, e.what()));
+    throw DeviceError(fmt::format("{}kernel {}: {}", blamed_place(e.what(), image.ptx), image.name, e.what()));
   }
   if (module->version > SimDevice::kPtxVersion)
     throw DeviceError(fmt::format("kernel {}: PTX {}.{}, the simulator takes up to {}.{}", image.name,

@@ -86,6 +86,38 @@ constinit auto rotary = kernel("rotary", [](In<float> x, In<float> angle, Out<fl
   store(y + row + arange(2 * HALF), turned);
 });
 
+constinit auto histogram = kernel("histogram", [](In<std::int32_t> x, InOut<std::int32_t> bins, Int n, Const<int> BLOCK) {
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+  atomic_add(bins + load(x + i, mask), 1, mask);
+});
+
+constinit auto halve_rows = kernel("halve_rows", [](In<float> x, InOut<float> half, InOut<std::int32_t> arrived, Out<float> first,
+                                                    Const<int> COLS) {
+  Tile c = arange(COLS), at = program_id(0) * COLS + c;
+  store(half + at, load(x + at) * 0.5f);
+  Scalar before = atomic_add(arrived, 1, true, {.order = Order::acq_rel, .scope = Scope::gpu});
+  Scalar last = before == num_programs(0) - 1;
+  store(first + c, load(half + c, last), last);  // the row of program 0, whoever comes last
+});
+
+constinit auto look_up = kernel("look_up", [](In<std::int32_t> at, In<float> table, Out<float> y, Int n, Int size, Const<int> BLOCK) {
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
+  Tile k = load(at + i, mask);
+  device_assert(k >= 0 && k < size, "index outside the table", mask);
+  print("program {} of {}", program_id(0), num_programs(0));
+  store(y + i, load(table + k, mask && k >= 0 && k < size), mask);
+});
+
+constinit auto block_histogram = kernel("block_histogram", [](In<std::int32_t> x, InOut<std::int32_t> bins, Int n, Const<int> BLOCK) {
+  Scalar mine = shared<std::int32_t>(256);  // of this program; a pointer like any other
+  Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n, k = arange(256);
+  store(mine + k, 0);
+  atomic_add(mine + load(x + i, mask), 1, mask);
+  atomic_add(bins + k, load(mine + k));
+});
+
+Tile exp2_fast(Tile x) { return inline_ptx<float>("ex2.approx.ftz.f32 $0, $1;", x); }  // for each element
+
 struct Blocks {
   int size = 1024;
   bool negate = false;
@@ -195,6 +227,41 @@ TEST_F(LanguagePage, TurnsPairs) {
   rotary.launch(stream, 2, x, a, y, 2);
   const std::vector<float> got = y.to_vector(), want{1, -2, 0, 0, 3, 4, 5, 6};
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+
+TEST_F(LanguagePage, CountsInBothHistograms) {
+  auto x = buffer<std::int32_t>({3, 1, 3, 255, 3}), bins = buffer(std::vector<std::int32_t>(256, 0));
+  histogram.launch(stream, 2, x, bins, 5, 4);
+  block_histogram.launch(stream, 2, x, bins, 5, 4);
+  const auto got = bins.to_vector();
+  EXPECT_EQ(got[3], 6);
+  EXPECT_EQ(got[1], 2);
+  EXPECT_EQ(got[255], 2);
+  EXPECT_EQ(got[0], 0);
+}
+
+TEST_F(LanguagePage, TheLastProgramSeesTheFirstRow) {
+  auto x = buffer<float>({2, 4, 6, 8}), half = buffer<float>({0, 0, 0, 0}), first = buffer<float>({0, 0});
+  auto arrived = buffer<std::int32_t>({0});
+  halve_rows.launch(stream, 2, x, half, arrived, first, 2);
+  EXPECT_EQ(first.to_vector(), (std::vector<float>{1, 2}));
+}
+
+TEST_F(LanguagePage, PrintsAndAsserts) {
+  std::vector<std::string> lines;
+  device.on_print([&](const std::string& line) { lines.push_back(line); });
+  auto at = buffer<std::int32_t>({1, 7});
+  auto table = buffer<float>({5, 6}), y = buffer<float>({0, 0});
+  look_up.launch(stream, 1, at, table, y, 2, 2, 4);
+  EXPECT_THROW(stream.synchronize(), DeviceError);
+  EXPECT_EQ(lines, std::vector<std::string>{"look_up (0, 0, 0): program 0 of 1"});
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{6, 0}));
+}
+
+TEST_F(LanguagePage, RunsPtx) {
+  const auto k = kernel("exp2", [](InOut<float> y) { store(y + arange(2), exp2_fast(load(y + arange(2)))); });
+  auto y = buffer<float>({3, -1});
+  k.launch(stream, 1, y);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{8, 0.5f}));
 }
 
 TEST_F(LanguagePage, MultipliesMatrices) {

@@ -57,7 +57,7 @@ const Broken kBroken[] = {
     {"NoType", K "{\n  %0 = program_id axis=0\n}", "4: error: program_id: 1 results, 0 types"},
     {"Flag", K "{\n  %0 = program_id axis=x : index\n}", "3: error: expected integer, found 'x'"},
     {"Cache", K "{\n  %0 = load cache=hot : index\n}",
-     "3: error: expected cache hint: one of plain, no_allocate, streaming, evict_first, found 'hot'"},
+     "3: error: expected cache hint: one of plain, no_allocate, streaming, evict_first, evict_last, found 'hot'"},
     {"LiteralRange", K "{\n  %0 = constant value=i8(200) : i8\n}", "3: error: 200 does not fit i8"},
     {"LiteralText", K "{\n  %0 = constant value=f32(one) : f32\n}", "3: error: 'one' is no value of f32"},
     {"LiteralInfinity", K "{\n  %0 = constant value=f32(inf) : f32\n}", "3: error: 'inf' is no value of f32"},

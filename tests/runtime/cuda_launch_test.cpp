@@ -317,7 +317,7 @@ TEST_F(CudaLaunch, TooMuchSharedMemoryIsRefusedAtLoad) {
 
 TEST_F(CudaLaunch, HiddenParameterThatNobodyProvidesIsRefusedAtLoad) {
   KernelImage image = add_image();
-  image.candidates[0].hidden = {HiddenParam::ReportBuffer};
+  image.candidates[0].hidden = {HiddenParam::TileCounter};
   const Device d = open();
   EXPECT_THAT(thrown<DeviceError>([&] { d.load(image); }), HasSubstr("hidden parameter"));
 }

@@ -64,6 +64,8 @@ KernelImage sample() {
   image.report.bytes_read_per_program = 8192;
   image.report.facts = {"a is 16-byte aligned", "n is 1"};
   image.definition = SourceLoc("examples/add.cpp", 31, 7);
+  image.sites = {{ReportSite::Kind::Print, "x = {}", {DType::f16}, {4, 8}, SourceLoc("examples/add.cpp", 33, 5)},
+                 {ReportSite::Kind::Assert, "must hold {", {}, {}, SourceLoc("examples/add.cpp", 34, 5)}};
   return image;
 }
 
@@ -119,6 +121,7 @@ TEST(KernelImage, SurvivesARoundTrip) {
   EXPECT_EQ(b.report.spill_bytes, -1);
   EXPECT_EQ(b.report.facts, a.report.facts);
   EXPECT_EQ(b.definition.str(), "examples/add.cpp:31");
+  EXPECT_EQ(b.sites, a.sites);
   EXPECT_EQ(serialise(b), serialise(a));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,7 +16,7 @@ namespace kiln::ir {
 class Evaluator {
  public:
   Evaluator(const Function& f, const EvalGrid& grid, const std::vector<EvalArg>& args,
-            const std::vector<EvalBlock>& blocks);
+            const std::vector<EvalBlock>& blocks, EvalReport report = {});
 
   /// Runs the function's body as program `pid`.
   void run(const std::array<std::int64_t, 3>& pid);
@@ -47,6 +48,14 @@ class Evaluator {
   std::span<const Value> yielded() const { return yielded_; }
   void set_yielded(std::span<const Value> values) { yielded_ = values; }
 
+  // Reports (op/report.cpp); the buffer is null where nobody wants them.
+  std::uint64_t* report_buffer() const { return report_.buffer; }
+  std::uint64_t launch_number() const { return report_.launch; }
+  std::uint32_t site_of(const Inst&);
+
+  /// Shared memory of one allocation of this program, made when it is first asked for; its address.
+  std::uint64_t shared_memory(const Inst& alloc, std::size_t bytes);
+
   /// Host memory behind [address, address + bytes); throws UserError at the instruction's line when it is not inside
   /// one block, or not aligned to `bytes`.
   std::byte* access(std::uint64_t address, std::size_t bytes, const Inst&, std::size_t element);
@@ -62,6 +71,14 @@ class Evaluator {
   std::array<std::int64_t, 3> pid_{};
   std::vector<std::unique_ptr<std::byte[]>> storage_;
   std::span<const Value> yielded_;
+  EvalReport report_;
+  std::map<const Inst*, std::uint32_t> sites_;
+  struct Shared {
+    std::uint64_t address;
+    std::unique_ptr<std::byte[]> data;
+  };
+  std::map<const Inst*, Shared> shared_;  ///< of the running program
+  std::uint64_t shared_end_ = 0;
 };
 
 /// Bytes of one element of a value of type `t`: pointers are addresses.

@@ -11,11 +11,14 @@ Types infer_Alloc(const InferInput& in) {
   const Type& t = in.wanted();
   const std::int64_t count = in.i64(AttrKey::count);
   if (t.tile || !t.ptr || !t.shared) in.fail("gives a pointer to shared memory, not " + t.str());
-  if (count < 1 || count > kMaxTileElements)
-    in.fail("takes 1 to 1048576 elements, count is " + std::to_string(count));
+  if (count < 1 || count > kMaxTileElements) in.fail("takes 1 to 1048576 elements, count is " + std::to_string(count));
   return {t};
 }
-void eval_Alloc(Evaluator&, const Inst& inst) { throw UserError(inst.loc, "alloc is not evaluated yet"); }
+void eval_Alloc(Evaluator& e, const Inst& inst) {
+  const Value r = inst.results[0];
+  const auto n = std::size_t(inst.i64(AttrKey::count)) * std::size_t(bytes(e.type(r).dtype));
+  *e.out<std::uint64_t>(r) = e.shared_memory(inst, n);
+}
 
 Types infer_Barrier(const InferInput& in) {
   const std::int64_t id = in.i64(AttrKey::id), threads = in.i64(AttrKey::threads);
@@ -24,7 +27,7 @@ Types infer_Barrier(const InferInput& in) {
     in.fail("threads must be a multiple of 32 up to 1024, is " + std::to_string(threads));
   return {};
 }
-void eval_Barrier(Evaluator&, const Inst& inst) { throw UserError(inst.loc, "barrier is not evaluated yet"); }
+void eval_Barrier(Evaluator&, const Inst&) {}  // the only thread is always there
 
 Types infer_InlinePtx(const InferInput& in) {
   Types types(in.stated.begin(), in.stated.end());
@@ -34,7 +37,9 @@ Types infer_InlinePtx(const InferInput& in) {
         in.fail("shapes differ: " + in.type(i).str() + " and " + t.str());
   return types;
 }
-void eval_InlinePtx(Evaluator&, const Inst& inst) { throw UserError(inst.loc, "inline_ptx is not evaluated yet"); }
+void eval_InlinePtx(Evaluator&, const Inst& inst) {
+  throw UserError(inst.loc, "inline_ptx: the interpreter cannot run PTX; use the simulator or a GPU");
+}
 
 Types infer_Opaque(const InferInput& in) { return {in.type(0)}; }
 void eval_Opaque(Evaluator& e, const Inst& inst) {

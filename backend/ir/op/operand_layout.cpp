@@ -33,6 +33,7 @@ LinearLayout layout_AtomicRmw(const Function&, const Inst&, std::size_t, const L
 LinearLayout layout_AtomicCas(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Opaque(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_InlinePtx(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Print(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Assert(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Sort(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 
@@ -60,9 +61,6 @@ LinearLayout layout_Histogram(const Function& f, const Inst& inst, std::size_t k
 // a and b go through shared memory, from whatever layout they have; the accumulator is where the result is.
 LinearLayout layout_Dot(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
   return k == 2 ? l : f.layout(f.type(inst.operands[k]).layout);
-}
-LinearLayout layout_Print(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
-  return f.layout(f.type(inst.operands[k]).layout);
 }
 
 LinearLayout layout_Alloc(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {

@@ -1,6 +1,7 @@
 #include "backend/ir/op/scratch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/ir/exchange_plan.h"
 #include "backend/ir/op/evaluator.h"
@@ -25,6 +26,8 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
     case Op::Dot: return scratch_dot(f, inst);
     case Op::Sort: return scratch_sort(f, inst);
     case Op::Histogram: return scratch_histogram(f, inst);
+    case Op::AtomicRmw:
+    case Op::AtomicCas: return scratch_atomic(f, inst);
     default: return 0;
   }
 }
@@ -63,7 +66,24 @@ std::int64_t scratch_convert(const Function& f, const Inst& inst) {
 
 // A scalar is loaded by one thread, which hands it round, wherever it may decide a branch.
 std::int64_t scratch_load(const Function& f, const Inst& inst) {
-  return f.type(inst.results[0]).is_scalar() && has_control_flow(f) ? 8 : 0;
+  const bool global_scalar = f.type(inst.results[0]).is_scalar() && !f.type(inst.operands[0]).shared;
+  return global_scalar && has_control_flow(f) ? 8 : 0;
+}
+
+std::int64_t scratch_atomic(const Function& f, const Inst& inst) {
+  return f.has_uses(inst.results[0]) ? replica_bytes(f, f.type(inst.results[0])) : 0;
+}
+
+std::int64_t replica_bytes(const Function& f, const Type& type) {
+  const bool one_warp = f.exec->warps == 1 && f.exec->cluster == 1;
+  if (one_warp) return 0;
+  if (type.is_scalar()) return bytes(type.dtype);
+  const LinearLayout& l = f.layout(type.layout);
+  const auto repeats = [&](Hw h, int units) { return l.in_size(h) < units || l.free_bits(h) != 0; };
+  if (!repeats(Hw::Warp, f.exec->warps) && !repeats(Hw::Block, f.exec->cluster)) return 0;
+  std::int64_t n = bytes(type.dtype);
+  for (const std::int64_t extent : type.shape) n *= std::int64_t(std::bit_ceil(std::uint64_t(extent)));
+  return n;
 }
 
 }  // namespace kiln::ir

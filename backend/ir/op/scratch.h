@@ -22,6 +22,11 @@ std::int64_t scratch_shape(const Function& f, const Inst& inst);
 std::int64_t scratch_dot(const Function& f, const Inst& inst);
 std::int64_t scratch_sort(const Function& f, const Inst& inst);
 std::int64_t scratch_histogram(const Function& f, const Inst& inst);
+std::int64_t scratch_atomic(const Function& f, const Inst& inst);
+
+/// Bytes of one copy of every element of `type`, where some element is in several warps or blocks of the team; else 0:
+/// what it takes to give every thread what only the owner of an element has.
+std::int64_t replica_bytes(const Function& f, const Type& type);
 
 /// Bytes [lo, hi) of the program's shared memory.
 struct SharedRange {

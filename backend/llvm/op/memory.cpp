@@ -61,7 +61,8 @@ void emit_Load(Emitter& e, const ir::Inst& inst) {
   if (inst.operands.size() > 1) access.add_mask(e.as_plain(inst.operands[1]));
   std::optional<TileValue> other;
   if (inst.operands.size() > 2) other = e.as_plain(inst.operands[2]);
-  const bool broadcast = e.type(result).is_scalar() && e.has_control_flow;
+  // Nobody else writes to a program's own shared memory meanwhile.
+  const bool broadcast = e.type(result).is_scalar() && e.has_control_flow && !e.type(ptr).shared;
   if (broadcast) access.add_owner();
   TileValue loaded = access.load(other ? &*other : nullptr);
   if (broadcast) loaded = hand_round(e, inst, loaded.regs[0].v, g.owner);
