@@ -208,6 +208,7 @@ class Layouts {
   LayoutId wanted(InstId i, std::size_t k, LayoutId l) {
     const Inst& inst = f_.inst(i);
     if (const auto given = operands_of_.find(i); given != operands_of_.end()) return given->second;
+    if (inst.op == Op::Histogram) return at_home(inst.operands[0]);  // the mask stands beside the elements
     if (takes_any(inst.op, k)) return at_home(inst.operands[k]);
     return f_.intern(operand_layout(f_, inst, k, f_.layout(l)));
   }
