@@ -25,9 +25,14 @@ ir::Value changed_pointer(Tracer& t, const Handle& ptr, const char* who, SourceL
   return p;
 }
 
+void add(std::vector<ir::Attr>& attrs, ir::AttrKey key, std::int64_t value) {
+  const ir::Attr attr{key, value};  // moved from a temporary, g++ 12 takes it for uninitialised
+  attrs.push_back(attr);
+}
+
 void add_order(std::vector<ir::Attr>& attrs, Atomic how) {
-  if (how.order != Order::relaxed) attrs.push_back({ir::AttrKey::semantics, std::int64_t(how.order)});
-  if (how.scope != kiln::Scope::gpu) attrs.push_back({ir::AttrKey::scope, std::int64_t(how.scope)});
+  if (how.order != Order::relaxed) add(attrs, ir::AttrKey::semantics, std::int64_t(how.order));
+  if (how.scope != kiln::Scope::gpu) add(attrs, ir::AttrKey::scope, std::int64_t(how.scope));
 }
 
 }  // namespace

@@ -9,9 +9,10 @@ namespace detail {
 namespace {
 
 void emit_barrier(std::int64_t id, std::int64_t threads, SourceLoc at) {
+  const ir::Attr number{ir::AttrKey::id, id}, count{ir::AttrKey::threads, threads};
   std::vector<ir::Attr> attrs;
-  if (id != 0) attrs.push_back({ir::AttrKey::id, id});
-  if (threads != 0) attrs.push_back({ir::AttrKey::threads, threads});
+  if (id != 0) attrs.push_back(number);
+  if (threads != 0) attrs.push_back(count);
   Tracer::current(at).emit_effect(at, [&](ir::Builder& b) { b.make(ir::Op::Barrier, {}, attrs, at); });
 }
 
