@@ -4,8 +4,8 @@
 
 namespace kiln::ir {
 
-/// Gives loops with the attribute `unroll` the copies it asks for (unroll_loops.cpp). Whether there was one. UserError
-/// where the number of trips is not known, or the copies are too many.
+/// Gives loops with the attribute `unroll` the copies it asks for (unroll_loops.cpp), where the number of trips is
+/// a constant. Whether there was one. UserError where the copies are too many.
 bool unroll_loops(Function& f);
 /// Moves pure operations that depend on nothing a loop computes before the loop. Whether it moved any.
 bool hoist_invariants(Function& f);

@@ -1,7 +1,8 @@
 // Unrolling: a loop with `unroll=n` gets n copies of its body a trip; with n = -1 it disappears.
 //
-// The trips that do not fill n follow as copies after the loop. The number of trips must be a constant, and a loop that
-// break_if may end has none; a hint that cannot be met is a UserError at the loop's line.
+// The trips that do not fill n follow as copies after the loop. A loop whose number of trips is no constant, or that an
+// exit flag may end, stays as it is: the language refuses such a hint where it is written (dsl/lang/control.h). More
+// copies than a kernel may hold are a UserError at the loop's line.
 //
 //     %3 = for unroll=2 %lo, %hi, %step, %x : f32 {(%i : index, %a : f32)        lo = 0, hi = 5, step = 1
 //       %b = …%a, %i                                              ->
@@ -72,13 +73,12 @@ class Unroller {
     throw UserError(f_.inst(i).loc, fmt::format("range: unroll({}): {}", n < 0 ? "" : fmt::format("{}", n), why));
   }
 
-  Trips trips(InstId i) const {
+  /// Nothing where the number of trips is not a constant.
+  std::optional<Trips> trips(InstId i) const {
     const Inst& inst = f_.inst(i);
     std::optional<Literal> bound[3];
     for (std::size_t k = 0; k < 3; ++k) bound[k] = literal_of(f_, inst.operands[k]);
-    if (!bound[0] || !bound[1] || !bound[2])
-      fail(i, "the number of trips must be known when the kernel is compiled: bounds of C++ numbers or Const");
-    if (inst.i64(AttrKey::stop) > 0) fail(i, "break_if may end this loop, so its number of trips is not known");
+    if (!bound[0] || !bound[1] || !bound[2] || inst.i64(AttrKey::stop) > 0) return std::nullopt;
     Trips t{*bound[0], *bound[2]};
     const Wide span = number(*bound[1]) - number(t.lo), step = number(t.step);
     const Wide count = step == 0 || (span > 0) != (step > 0) || span == 0
@@ -90,11 +90,12 @@ class Unroller {
 
   void loop(InstId i) {
     const std::int64_t hint = f_.inst(i).i64(AttrKey::unroll);
-    if (hint == 1) {
+    const std::optional<Trips> known = trips(i);
+    if (hint == 1 || !known) {
       changed_ |= set_attr(f_, i, AttrKey::unroll, 0);
       return;
     }
-    const Trips t = trips(i);
+    const Trips& t = *known;
     check_size(i, hint < 0 ? t.count : std::min(hint, t.count));
     const std::int64_t n = hint < 0 ? std::max<std::int64_t>(t.count, 1) : hint, rounds = t.count / n;
     const Inst inst = f_.inst(i);
