@@ -227,6 +227,7 @@ TEST_F(LanguagePage, TurnsPairs) {
   rotary.launch(stream, 2, x, a, y, 2);
   const std::vector<float> got = y.to_vector(), want{1, -2, 0, 0, 3, 4, 5, 6};
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+}
 
 TEST_F(LanguagePage, CountsInBothHistograms) {
   auto x = buffer<std::int32_t>({3, 1, 3, 255, 3}), bins = buffer(std::vector<std::int32_t>(256, 0));
