@@ -17,7 +17,7 @@ namespace {
 
 struct Options {
   fuzz::Campaign campaign;
-  std::string plant, program, out = ".";
+  std::string plant, program, out = "kiln-dump";
 };
 
 std::string read(const std::string& path) {
@@ -29,6 +29,7 @@ std::string read(const std::string& path) {
 }
 
 void report(const fuzz::Failure& f, const Options& options) {
+  std::filesystem::create_directories(options.out);
   const auto path = std::filesystem::path(options.out) / fmt::format("fuzz-{}.kir", f.program.seed);
   std::ofstream file(path, std::ios::binary);
   file << f.program.text();

@@ -30,7 +30,7 @@ void Generator::step() {
     case 13: return combine(false);
     case 14: return combine(true);
     case 15: return chance(50) ? sort() : histogram();
-    case 16: return dot();
+    case 16: return chance(40) ? dot() : chance(60) ? atomic() : compare_and_swap();
     case 21: return for_loop();
     case 22: return while_loop();
     case 23: return if_else();
