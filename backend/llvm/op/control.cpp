@@ -123,7 +123,10 @@ void emit_While(Emitter& e, const ir::Inst& inst) {
   tested.flow_in(e, e.yielded);
   e.b.CreateBr(test);
 
+  // The test comes after an iteration, or first.
+  const Hazards::Mark after_body = e.hazards.mark();
   e.hazards.resume(after_test);
+  e.hazards.add(after_body);
   e.hazards.leave(mark);
   e.b.SetInsertPoint(exit);
   tested.define_as(e, inst.results);

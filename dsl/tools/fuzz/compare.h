@@ -9,7 +9,7 @@
 namespace kiln::fuzz {
 
 /// What `device` does otherwise than the interpreter, a few lines; empty when both leave the same memory. Results in
-/// slots may differ by their function's bound. `planted`: an op whose results the interpreter gets wrong.
+/// slots may differ by their function's bound; a device without enough shared memory for the program agrees. `planted`: an op whose results the interpreter gets wrong.
 std::string difference(const Device& device, const Program&, std::optional<ir::Op> planted = {});
 
 /// The program without what its difference on `device` does not need: effects and values are taken away, values

@@ -37,7 +37,8 @@ Program Generator::run(int steps) {
       n *= std::int64_t(std::bit_ceil(std::uint64_t(extent)));
     most = std::max(most, n);
   }
-  if (p_.options.num_warps != 0 && most > 32 * 128 * p_.options.num_warps) p_.options.num_warps = 0;
+  const int least = int(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(most / (32 * 128), 1))));
+  if (least > 1) p_.options.num_warps = std::max(p_.options.num_warps, least);
   return p_;
 }
 
