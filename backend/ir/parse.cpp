@@ -192,10 +192,10 @@ class Parser {
     e.max_registers = setting("max_registers");
     lex_.expect("load_hint");
     lex_.expect("=");
-    e.load_hint = one_of<CacheHint>("cache hint", CacheHint::EvictFirst);
+    e.load_hint = one_of<CacheHint>("cache hint", CacheHint::EvictLast);
     lex_.expect("store_hint");
     lex_.expect("=");
-    e.store_hint = one_of<CacheHint>("cache hint", CacheHint::EvictFirst);
+    e.store_hint = one_of<CacheHint>("cache hint", CacheHint::EvictLast);
     f_.exec = e;
   }
 
@@ -345,11 +345,11 @@ class Parser {
     if (lex_.peek().kind != Tok::Word) lex_.fail("instruction or '}'");
     const auto op = op_named(lex_.peek().text);
     if (!op) lex_.error("expected an op, found '" + lex_.peek().text + "'");
-    lex_.take();
+    const unsigned line = lex_.take().line;  // what stands on a later one belongs to the next instruction
     std::vector<Attr> attrs;
     while (lex_.peek().kind == Tok::Word && attr_named(lex_.peek().text)) attrs.push_back(attribute());
     std::vector<Value> operands;
-    if (at_value()) list([&] { operands.push_back(value()); });
+    if (at_value() && lex_.peek().line == line) list([&] { operands.push_back(value()); });
     std::vector<Type> types;
     if (lex_.accept(":")) list([&] { types.push_back(type()); });
     if (types.size() != results.size())
@@ -382,7 +382,7 @@ class Parser {
     if (lex_.peek().kind == Tok::String) return {key, lex_.take().text};
     switch (info(key).kind) {
       case AttrKind::Literal: return {key, literal()};
-      case AttrKind::Cache: return {key, std::int64_t(one_of<CacheHint>("cache hint", CacheHint::EvictFirst))};
+      case AttrKind::Cache: return {key, std::int64_t(one_of<CacheHint>("cache hint", CacheHint::EvictLast))};
       case AttrKind::Rmw: return {key, std::int64_t(one_of<Rmw>("way to combine", Rmw::Exchange))};
       case AttrKind::Order: return {key, std::int64_t(one_of<MemoryOrder>("memory order", MemoryOrder::AcqRel))};
       case AttrKind::Scope: return {key, std::int64_t(one_of<MemoryScope>("memory scope", MemoryScope::System))};

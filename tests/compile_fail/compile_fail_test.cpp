@@ -19,7 +19,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr int kMostLines = 32;
+constexpr int kMostLines = 48;
 
 struct Output {
   int status = 0;

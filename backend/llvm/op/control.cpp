@@ -46,7 +46,7 @@ std::vector<CarriedForm> loop_forms(Emitter& e, const std::vector<ir::Value>& in
 
 }  // namespace
 
-// The trip test compares what is left, hi - iv, with the step as unsigned numbers: it cannot wrap.
+// The trip test looks ahead, so that the induction variable never passes the last value of its type.
 void emit_For(Emitter& e, const ir::Inst& inst) {
   const ir::RegionId body_region = inst.regions[0];
   const std::vector<ir::Value> params = e.f.region(body_region).params, init = tail(inst.operands, 3);
@@ -57,8 +57,9 @@ void emit_For(Emitter& e, const ir::Inst& inst) {
   Value *lo = e.scalar(inst.operands[0]), *hi = e.scalar(inst.operands[1]), *step = e.scalar(inst.operands[2]);
   Value* zero = llvm::ConstantInt::get(step->getType(), 0);
   Value* down = signs ? e.b.CreateICmpSLT(step, zero) : e.b.getFalse();
-  Value* stride = e.b.CreateSelect(down, e.b.CreateNeg(step), step);
-  const auto left = [&](Value* iv) { return e.b.CreateSelect(down, e.b.CreateSub(iv, hi), e.b.CreateSub(hi, iv)); };
+  // A further trip starts before hi - step, or behind it on the way down. Saturation is right where that is no number of
+  // the type; and where nothing wraps, NVIDIA's assembler, which unrolls, does not compare numbers that did.
+  Value* last = e.b.CreateBinaryIntrinsic(signs ? llvm::Intrinsic::ssub_sat : llvm::Intrinsic::usub_sat, hi, step);
   const auto less = [&](Value* x, Value* y) { return signs ? e.b.CreateICmpSLT(x, y) : e.b.CreateICmpULT(x, y); };
 
   BasicBlock *body = block(e, "for"), *exit = block(e, "for.exit"), *before = e.b.GetInsertBlock();
@@ -84,7 +85,7 @@ void emit_For(Emitter& e, const ir::Inst& inst) {
   e.region(body_region);
   e.hazards.end_iteration(e.b, mark);
   const std::vector<ir::Value> next = e.yielded;
-  Value* again = e.b.CreateICmpUGT(left(iv), stride);
+  Value* again = e.b.CreateSelect(down, less(last, iv), less(iv, last));
   if (const auto stop = std::size_t(inst.i64(ir::AttrKey::stop)); stop > 0)
     again = e.b.CreateAnd(again, e.b.CreateNot(e.scalar(next[stop - 1])));
   Value* next_iv = e.b.CreateAdd(iv, step);
