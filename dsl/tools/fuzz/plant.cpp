@@ -60,6 +60,7 @@ Function with_planted(Function f, Op op) {
   walk(f, [&](InstId i) {
     if (f.inst(i).op == op) all.push_back(i);
   });
+  std::reverse(all.begin(), all.end());  // the inner ones first: an outer one may go with all that is in it
   for (InstId i : all) {
     const std::vector<Value> results = f.inst(i).results;
     if (results.empty() && !info(op).terminator) {
