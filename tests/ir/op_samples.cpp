@@ -268,7 +268,7 @@ layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64
   %2 = atomic_cas semantics=acquire %0, %1, %1 : i32
 })";
     case Op::Alloc: return "{\n  %0 = alloc count=32 : ptr<shared f32>\n}";
-    case Op::Barrier: return "{\n  barrier\n  barrier id=3 threads=64\n}";
+    case Op::Barrier: return "{\n  barrier\n  barrier id=3 threads=64\n  %0 = constant value=i32(1) : i32\n}";
     case Op::InlinePtx:
       return R"({
   %0 = constant value=i32(1) : i32
