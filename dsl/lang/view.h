@@ -50,6 +50,8 @@ class View {
   View(const Scalar& ptr, const std::array<Scalar, N>& size, const std::array<Scalar, N>& stride)
       : ptr_(ptr), size_(size), stride_(stride) {}
 
+  /// The element at coordinates 0, as a pointer.
+  [[nodiscard]] const Scalar& pointer() const { return ptr_; }
   /// Extent and stride (elements) along dimension `d`, as index Scalars.
   [[nodiscard]] const Scalar& size(int d) const { return size_.at(std::size_t(d)); }
   [[nodiscard]] const Scalar& stride(int d) const { return stride_.at(std::size_t(d)); }
