@@ -179,4 +179,13 @@ std::vector<std::int64_t> slot_offsets(const WarpExchange& x, const std::vector<
   return offsets;
 }
 
+std::int64_t exchanged_bytes(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
+                             const std::vector<AxisBit>& run, const std::vector<DType>& components) {
+  switch (run[0].hw) {
+    case Hw::Warp: return slot_offsets(warp_exchange(f, tile, done, run), components).back();
+    case Hw::Block: return slot_offsets(block_exchange(f, tile, done, run), components).back();
+    default: return 0;
+  }
+}
+
 }  // namespace kiln::ir

@@ -16,8 +16,8 @@
 // has a total, and each of its elements what precedes it inside, its prefix:
 //
 //   lane bit               prefix of the right half = (total of the left half) ∘ prefix; total = left ∘ right
-//   run of register or     the blocks from first to last: prefix of block j = acc ∘ prefix, then acc = acc ∘ total of
-//   j; warp bits              total = acc
+//   run of register, warp  the blocks from first to last: prefix of block j = acc ∘ prefix, then acc = acc ∘ total of
+//   or block bits          j; total = acc
 //
 // An element's result is prefix ∘ element. Where the lowest bits are registers, their blocks get it at once and go on
 // without a prefix: each thread scans its own elements first. From last to first (reverse), an element's number is that
@@ -43,8 +43,8 @@ struct AxisBit {
 std::optional<std::vector<AxisBit>> axis_bits(const LinearLayout& l, int axis);
 /// The steps of a reduction, in order.
 std::vector<AxisBit> reduce_order(const LinearLayout& l, int axis, bool commutes);
-/// A scan's bits, ascending, in runs that are combined at once: each a lane bit, or neighbours that are all register or
-/// all warp bits.
+/// A scan's bits, ascending, in runs that are combined at once: each a lane bit, or neighbours that are all register,
+/// all warp or all block bits.
 std::vector<std::vector<AxisBit>> scan_order(const LinearLayout& l, int axis);
 
 /// The layout in which a reduction or scan over `axis` of a tile of layout `l` and this shape works: `l` itself
@@ -71,10 +71,13 @@ struct WarpExchange {
 /// @pre the tile's type has a layout with clean bits along the axis (axis_bits)
 WarpExchange warp_exchange(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
                            const std::vector<AxisBit>& run);
-/// The exchange between the blocks of a cluster after `done` were combined: every thread has a slot a register, and finds
-/// those of its place in the other blocks.
+/// The exchange between the blocks of a cluster after `done` were combined: every thread has a slot a register, and
+/// finds those of its place in the other blocks.
 WarpExchange block_exchange(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
                             const std::vector<AxisBit>& run);
+/// Bytes of shared memory in which the partial results of `components` cross a run of warp or block bits; 0 for others.
+std::int64_t exchanged_bytes(const Function& f, const Type& tile, const std::vector<AxisBit>& done,
+                             const std::vector<AxisBit>& run, const std::vector<DType>& components);
 /// Bytes in shared memory of a value of a dtype: at least 4, so that neighbours are in different banks.
 std::int64_t slot_bytes(DType d);
 /// Byte offsets of each component's slots in an exchange, and last the size of all.

@@ -53,6 +53,12 @@ Value* thread_number(Emitter& e) {
   return e.geometry.entry().CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
 }
 
+/// i32: number of this block in its cluster.
+Value* block_number(Emitter& e) {
+  return e.geometry.entry().CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank,
+                                            llvm::ArrayRef<llvm::Type*>{}, {});
+}
+
 /// The bits of `x` at `from`, in order, as the lowest ones.
 Value* gather_bits(llvm::IRBuilder<>& b, Value* x, const std::vector<int>& from) {
   Value* all = b.getInt32(0);
@@ -237,9 +243,19 @@ void WarpSlots::read(std::vector<std::vector<Group>>& all, std::size_t reg, std:
 
 // --- between the blocks of a cluster ---------------------------------------------------------------------------------
 
-BlockSlots::BlockSlots(Emitter& e, const ir::Inst& inst, ir::WarpExchange x, std::vector<DType> types, std::int64_t offset)
-    : e_(e), x_(std::move(x)), types_(std::move(types)), offsets_(ir::slot_offsets(x_, types_)),
+BlockSlots::BlockSlots(Emitter& e, const ir::Inst& inst, ir::WarpExchange x, std::vector<DType> types,
+                       std::int64_t offset)
+    : e_(e),
+      x_(std::move(x)),
+      types_(std::move(types)),
+      offsets_(ir::slot_offsets(x_, types_)),
       scratch_(e.scratch(inst).part(e.b, offset, bytes())) {}
+
+Value* BlockSlots::place() {
+  std::vector<int> along;
+  for (const ir::AxisBit& b : x_.bits) along.push_back(b.bit);
+  return gather_bits(e_.geometry.entry(), block_number(e_), along);
+}
 
 Value* BlockSlots::rank(std::size_t number) {
   llvm::IRBuilder<>& b = e_.b;
@@ -248,9 +264,7 @@ Value* BlockSlots::rank(std::size_t number) {
     along |= 1u << x_.bits[i].bit;
     wanted |= std::uint32_t(number >> i & 1) << x_.bits[i].bit;
   }
-  Value* own = e_.geometry.entry().CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank,
-                                                   llvm::ArrayRef<llvm::Type*>{}, {});
-  return b.CreateOr(b.CreateAnd(own, b.getInt32(~along)), b.getInt32(wanted));
+  return b.CreateOr(b.CreateAnd(block_number(e_), b.getInt32(~along)), b.getInt32(wanted));
 }
 
 // Slot of a group: register · threads + thread.
@@ -259,7 +273,8 @@ std::vector<std::vector<Group>> BlockSlots::exchange(llvm::ArrayRef<Group> mine)
   const std::int64_t threads = 32 * x_.warps;
   const std::size_t blocks = std::size_t(1) << x_.bits.size();
   const auto address_of = [&](std::size_t k) {
-    return b.CreateAdd(scratch_.address, b.CreateMul(thread_number(e_), b.getInt32(std::uint32_t(ir::slot_bytes(types_[k])))));
+    return b.CreateAdd(scratch_.address,
+                       b.CreateMul(thread_number(e_), b.getInt32(std::uint32_t(ir::slot_bytes(types_[k])))));
   };
   const auto place = [&](std::size_t k, std::size_t r) {
     return offsets_[k] + std::int64_t(r) * threads * ir::slot_bytes(types_[k]);

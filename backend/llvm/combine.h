@@ -91,6 +91,8 @@ class BlockSlots {
   /// Writes one group a register of the exchange, the cluster's barrier, reads: result [register][block along the axis].
   std::vector<std::vector<Group>> exchange(llvm::ArrayRef<Group> mine);
   std::int64_t bytes() const { return offsets_.back(); }
+  /// i32: this block's number along the axis.
+  llvm::Value* place();
 
  private:
   /// i32: the rank of block `number` along the axis.

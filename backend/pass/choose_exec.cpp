@@ -133,8 +133,11 @@ bool spans_blocks(Op op) {
     case Op::PtrAdd:
     case Op::Opaque:
     case Op::Reduce:
+    case Op::Scan:
     case Op::Load:
     case Op::Store:
+    case Op::AtomicRmw:
+    case Op::AtomicCas:
     case Op::For:
     case Op::While:
     case Op::If:

@@ -1,8 +1,9 @@
-// Programs of several blocks: tiles are spread over a cluster, reductions go through its shared memory. The interpreter
-// says what is right.
+// Programs of several blocks: tiles are spread over a cluster, reductions, scans and the results of atomics go through
+// its shared memory. The interpreter says what is right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "backend/compile.h"
@@ -65,6 +66,25 @@ class Kernel {
     b_.set_region(outer);
     return f_.inst(inst).results[0];
   }
+  /// Running sums along `axis`.
+  Value sums(Value x, std::int64_t axis, bool reverse) {
+    return scan({x}, axis, reverse, {},
+                [&](const std::vector<Value>& p) { return std::vector{ew(Op::Add, p[0], p[1])}; })[0];
+  }
+  /// (a, b) ∘ (c, d) = (a c, b c + d) along `axis`, which does not commute; `start`: what goes before it, exclusive.
+  std::vector<Value> recurrence(Value x, Value y, std::int64_t axis, bool reverse, std::optional<std::int64_t> start) {
+    return scan({x, y}, axis, reverse, start, [&](const std::vector<Value>& p) {
+      return std::vector{ew(Op::Mul, p[0], p[2]), ew(Op::Add, ew(Op::Mul, p[1], p[2]), p[3])};
+    });
+  }
+  /// What `*p += x` found there.
+  Value add_to(Value p, Value x) {
+    return b_.make(Op::AtomicRmw, {p, x},
+                   {{ir::AttrKey::rmw, std::int64_t(ir::Rmw::Add)},
+                    {ir::AttrKey::semantics, std::int64_t(ir::MemoryOrder::AcqRel)},
+                    {ir::AttrKey::scope, std::int64_t(ir::MemoryScope::Gpu)}},
+                   kHere);
+  }
   Value flip(Value x) { return b_.make(Op::Flip, {x}, {ir::Attr{ir::AttrKey::axis, std::int64_t{0}}}, kHere); }
   Value splat(Value x, const Shape& s) { return b_.splat(x, s, kHere); }
 
@@ -80,6 +100,26 @@ class Kernel {
   }
 
  private:
+  template <class Body>
+  std::vector<Value> scan(std::vector<Value> tiles, std::int64_t axis, bool reverse, std::optional<std::int64_t> start,
+                          const Body& body) {
+    const std::size_t n = tiles.size();
+    for (std::size_t i = 0; start && i < n; ++i)
+      tiles.push_back(b_.constant(ir::Literal::of_int(DType::i32, *start + std::int64_t(i)), kHere));
+    const ir::InstId inst = b_.append(Op::Scan, tiles, {},
+                                      {{ir::AttrKey::axis, axis},
+                                       {ir::AttrKey::reverse, std::int64_t(reverse)},
+                                       {ir::AttrKey::exclusive, std::int64_t(start.has_value())}},
+                                      kHere);
+    const ir::RegionId region = f_.add_region(inst), outer = b_.region();
+    std::vector<Value> params;
+    for (std::size_t i = 0; i < 2 * n; ++i) params.push_back(f_.add_region_param(region, ir::Type::scalar(DType::i32)));
+    b_.set_region(region);
+    b_.append(Op::Yield, body(params), {}, {}, kHere);
+    b_.set_region(outer);
+    return f_.inst(inst).results;
+  }
+
   ir::Function f_;
   ir::Builder b_;
   Value base_, mine_;
@@ -108,6 +148,42 @@ Kernel planes(const Shape& s) {
   return k;
 }
 
+/// Running sums of a row, and a recurrence over pairs, inclusive and exclusive.
+Kernel scanned_rows(std::int64_t n, bool reverse) {
+  Kernel k;
+  const Value x = k.load({n}, 0), y = k.load({n}, n);
+  k.store(k.sums(x, 0, reverse), 2 * n);
+  std::int64_t at = 3 * n;
+  for (const std::optional<std::int64_t> start : {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)})
+    for (const Value v : k.recurrence(x, y, 0, reverse, start)) {
+      k.store(v, at);
+      at += n;
+    }
+  return k;
+}
+
+/// Scans along each axis of a tile of two, of which one leaves threads of several blocks with equal elements.
+Kernel scanned_planes(const Shape& s, bool reverse) {
+  Kernel k;
+  const std::int64_t n = s[0] * s[1];
+  const Value x = k.load(s, 0);
+  k.store(k.sums(x, 0, reverse), n);
+  k.store(k.recurrence(x, x, 1, reverse, 5)[1], 2 * n);
+  const Value down = k.reduce(x, 0, Op::Add);
+  k.store(k.sums(down, 0, reverse), 3 * n);
+  return k;
+}
+
+/// Every element of a row and one element are added to once, whatever threads hold them; all see what was there.
+Kernel updates(std::int64_t n) {
+  Kernel k;
+  const Value x = k.load({n}, 0);
+  const Value was = k.add_to(k.at({n}, n), x);
+  const Value one = k.add_to(k.at({}, 2 * n), k.reduce(x, 0, Op::Add));
+  k.store(k.ew(Op::Sub, was, k.splat(one, {n})), 3 * n);
+  return k;
+}
+
 std::vector<Device> devices_with_clusters() {
   std::vector<Device> found = Device::all();
   std::erase_if(found, [](const Device& d) { return !target_named(d.target(), d.ptx_version()).has_cluster(); });
@@ -131,12 +207,44 @@ TEST(Clusters, ReductionsOverEachAxisSpanAllBlocks) {
             << device.name() << ", cluster " << cluster << ", " << s[0] << "x" << s[1];
 }
 
+TEST(Clusters, ScansOfRowsSpanAllBlocks) {
+  for (const Device& device : devices_with_clusters())
+    for (const int cluster : {2, 4, 8})
+      for (const int warps : {1, 4})
+        for (const bool reverse : {false, true})
+          for (const std::int64_t n : {1, 3, 127, 500})
+            EXPECT_EQ(difference(device, scanned_rows(n, reverse).program(cluster, warps)), "")
+                << device.name() << ", cluster " << cluster << ", " << warps << " warps, " << n << " elements, reverse "
+                << reverse;
+}
+
+TEST(Clusters, ScansAlongEachAxisSpanAllBlocks) {
+  for (const Device& device : devices_with_clusters())
+    for (const int cluster : {2, 4})
+      for (const bool reverse : {false, true})
+        for (const Shape& s : {Shape{4, 256}, Shape{33, 17}, Shape{64, 8}})
+          EXPECT_EQ(difference(device, scanned_planes(s, reverse).program(cluster, 2)), "")
+              << device.name() << ", cluster " << cluster << ", " << s[0] << "x" << s[1] << ", reverse " << reverse;
+}
+
+TEST(Clusters, AtomicsHappenOnceAndAllBlocksSeeTheirResults) {
+  for (const Device& device : devices_with_clusters())
+    for (const int cluster : {2, 8})
+      for (const int warps : {1, 4})
+        for (const std::int64_t n : {1, 8, 127, 1000})
+          EXPECT_EQ(difference(device, updates(n).program(cluster, warps)), "")
+              << device.name() << ", cluster " << cluster << ", " << warps << " warps, " << n << " elements";
+}
+
 TEST(Clusters, TheAssemblerTakesThem) {
   const auto tool = test::ptxas();
   if (!tool) GTEST_SKIP() << "ptxas is not installed";
-  const Program p = rows(1000).program(4, 4);
-  const test::Assembly a = test::assemble(*tool, compile(p.function, target_named("sm_90a"), p.options).ptx, "sm_90a");
-  EXPECT_TRUE(a.accepted) << a.log;
+  for (const Kernel& k : {rows(1000), scanned_rows(500, true), updates(100)})
+    for (const std::string target : {"sm_90a", "sm_100a", "sm_120a"}) {
+      const Program p = k.program(4, 4);
+      const test::Assembly a = test::assemble(*tool, compile(p.function, target_named(target), p.options).ptx, target);
+      EXPECT_TRUE(a.accepted) << target << ": " << a.log;
+    }
 }
 
 std::string refusal(const Program& p, const std::string& target = "sm_90a") {

@@ -270,9 +270,7 @@ std::int64_t scratch_reduce(const Function& f, const Inst& inst) {
   std::int64_t total = 0;
   const auto exchange = [&] {
     if (run.empty()) return;
-    const WarpExchange e =
-        run[0].hw == Hw::Warp ? warp_exchange(f, x, done, run) : block_exchange(f, x, done, run);
-    total += slot_offsets(e, components(f, inst)).back();
+    total += exchanged_bytes(f, x, done, run, components(f, inst));
     done.insert(done.end(), run.begin(), run.end());
     run.clear();
   };
@@ -334,7 +332,7 @@ std::int64_t scratch_scan(const Function& f, const Inst& inst) {
   std::vector<AxisBit> done;
   std::int64_t total = 0;
   for (const auto& run : scan_order(f.layout(x.layout), int(inst.i64(AttrKey::axis)))) {
-    if (run[0].hw == Hw::Warp) total += slot_offsets(warp_exchange(f, x, done, run), components(f, inst)).back();
+    total += exchanged_bytes(f, x, done, run, components(f, inst));
     done.insert(done.end(), run.begin(), run.end());
   }
   return total;

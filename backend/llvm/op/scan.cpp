@@ -5,6 +5,7 @@
 //   lane bit           lanes exchange totals with their partners: the one behind puts the partner's total before its
 //                      prefix, both join the two totals
 //   warp bits          totals cross in shared memory; each thread joins those of the warps before its own
+//   block bits         the same between the blocks of a cluster
 //   higher registers   one after the other again
 //
 // Last, the prefix goes before each of the thread's own elements. From the first element to the last, what lies outside
@@ -45,8 +46,9 @@ class Scan {
       switch (run[0].hw) {
         case ir::Hw::Register: done_.empty() ? own_registers(run) : registers(run); break;
         case ir::Hw::Lane: lane(run[0]); break;
-        case ir::Hw::Warp: warps(run); break;
-        default: throw InternalError("a scan over the blocks of a cluster is not emitted");
+        case ir::Hw::Warp: exchange<WarpSlots>(ir::warp_exchange(e_.f, type_, done_, run)); break;
+        case ir::Hw::Block: exchange<BlockSlots>(ir::block_exchange(e_.f, type_, done_, run)); break;
+        case ir::Hw::Offset: break;  // of places in memory only
       }
       for (const ir::AxisBit& b : run) combined_ |= std::int64_t(1) << b.position;
       done_.insert(done_.end(), run.begin(), run.end());
@@ -148,38 +150,41 @@ class Scan {
     }
   }
 
-  void warps(const Run& run) {
-    ir::WarpExchange x = ir::warp_exchange(e_.f, type_, done_, run);
+  /// Through WarpSlots or BlockSlots: the totals of all warps or blocks along a run of their bits.
+  template <class Slots>
+  void exchange(const ir::WarpExchange& x) {
     std::vector<Group> mine;
     for (std::int64_t r : x.registers) mine.push_back(total_[std::size_t(r)]);
-    WarpSlots slots(e_, inst_, x, combine_.types, scratch_used_);
+    Slots slots(e_, inst_, x, combine_.types, scratch_used_);
     scratch_used_ += slots.bytes();
     const std::vector<std::vector<Group>> all = slots.exchange(mine);
-    for (std::size_t k = 0; k < all.size(); ++k) along_warps(std::size_t(x.registers[k]), run, all[k], slots.place());
+    for (std::size_t k = 0; k < all.size(); ++k)
+      join_totals(std::size_t(x.registers[k]), x.bits, all[k], slots.place());
   }
 
-  void along_warps(std::size_t r, const Run& run, const std::vector<Group>& totals, Value* place) {
+  /// `totals` of the warps or blocks along `run`, of which this thread's is number `place`.
+  void join_totals(std::size_t r, const Run& run, const std::vector<Group>& totals, Value* place) {
     std::int64_t combined = combined_;
     for (const ir::AxisBit& b : run) combined |= std::int64_t(1) << b.position;
-    const auto warp = [&](std::size_t s) { return reverse_ ? totals.size() - 1 - s : s; };
+    const auto nth = [&](std::size_t s) { return reverse_ ? totals.size() - 1 - s : s; };
     const auto number = [&](std::size_t w) {
       std::int64_t n = 0;
       for (std::size_t i = 0; i < run.size(); ++i)
         if (w >> i & 1) n |= std::int64_t(1) << run[i].position;
       return n;
     };
-    Group acc = totals[warp(0)], before = acc;
+    Group acc = totals[nth(0)], before = acc;
     Condition has = nullptr;  // of `before`
-    Value* first = e_.b.CreateICmpEQ(place, e_.b.getInt32(std::uint32_t(warp(0))));
+    Value* first = e_.b.CreateICmpEQ(place, e_.b.getInt32(std::uint32_t(nth(0))));
     for (std::size_t s = 1; s < totals.size(); ++s) {
-      const Condition acc_exists = exists(r, number(warp(s - 1)), combined);
-      Value* here = e_.b.CreateICmpEQ(place, e_.b.getInt32(std::uint32_t(warp(s))));
+      const Condition acc_exists = exists(r, number(nth(s - 1)), combined);
+      Value* here = e_.b.CreateICmpEQ(place, e_.b.getInt32(std::uint32_t(nth(s))));
       before = s == 1 ? acc : combine_.select(here, acc, before);
       if (reverse_ && !known_identity()) {
         Value* now = always(acc_exists) ? e_.b.getTrue() : acc_exists;
         has = s == 1 ? now : e_.b.CreateSelect(here, now, has);
       }
-      acc = combine_.prepend(acc, totals[warp(s)], acc_exists);
+      acc = combine_.prepend(acc, totals[nth(s)], acc_exists);
     }
     const Condition when = both(e_.b.CreateNot(first), has);
     for_prefixes(r, [&](std::size_t q) { precede(q, before, when); });
