@@ -11,6 +11,7 @@ struct Case {
   std::string name;
   std::vector<std::int64_t> shape;
   std::string dtype;
+  bool operator==(const Case&) const = default;
 };
 
 /// A figure of `what`. Fields that do not apply are left out of the JSON line: negative numbers and empty strings.

@@ -2,19 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "bench/cases.h"
 #include "bench/compile_latency.h"
 #include "bench/launch.h"
-#include "bench/pointwise.h"
+#include "bench/prepared.h"
 
 namespace kiln::bench {
 namespace {
 
-void run_pointwise(const Device& device, const Sink& sink) {
+// The copy ceiling of this run, then each case of the section.
+void run_cases(const std::string& section, const Device& device, const Sink& sink) {
   const Stream stream(device);
-  sink(prepare_pointwise(stream, {"copy_ceiling", {std::int64_t{1} << 29}, "bf16"}).measure());
-  for (std::int64_t n : {100, 1'000'000, 10'000'000, 100'000'000})
-    sink(prepare_pointwise(stream, {"add_relu", {n}, "f32"}).measure());
+  for (const CaseRow& row : case_rows())
+    if (row.section == std::string() || row.section == section)
+      for (const Shape& shape : row.shapes) sink(Prepared(stream, {row.name, shape, row.dtype}).measure());
 }
+
+void run_pointwise(const Device& device, const Sink& sink) { run_cases("pointwise", device, sink); }
+void run_rows(const Device& device, const Sink& sink) { run_cases("rows", device, sink); }
 
 void run_overhead(const Device& device, const Sink& sink) {
   const Stream stream(device);
@@ -31,6 +36,7 @@ void run_compile_latency(const Device&, const Sink& sink) {
 const std::vector<Section>& sections() {
   static const std::vector<Section> table{
       {"pointwise", "GPU time and bandwidth of add_relu, and the copy ceiling", true, run_pointwise},
+      {"rows", "the same of the library's row operators, from 1024 to 131072 elements a row", true, run_rows},
       {"overhead", "host cost of a launch against a bare cuLaunchKernel; a kernel's cost in a graph", true,
        run_overhead},
       {"compile_latency", "first launch in a new process: nothing cached, disk cache, memory cache; by stage", false,

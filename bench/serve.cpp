@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <istream>
-#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "bench/launch.h"
-#include "bench/pointwise.h"
+#include "bench/prepared.h"
 #include "bench/sections.h"
 
 namespace kiln::bench {
@@ -55,24 +55,15 @@ class Server {
     if (device.kind() != DeviceKind::Cuda) throw UserError(needs_gpu_message(what.name, device));
     if (what.name == "call_overhead") return measure_call_overhead(stream_).front();
     if (what.name == "graph_node") return measure_graph_node(stream_);
-    try {
-      return prepared(what).measure();
-    } catch (const DeviceError&) {
-      if (prepared_.empty()) throw;
-      prepared_.clear();  // the device may be full of earlier cases' buffers
-      return prepared(what).measure();
+    if (!prepared_ || prepared_->what() != what) {
+      prepared_.reset();  // its buffers may be what the next case needs
+      prepared_ = std::make_unique<Prepared>(stream_, what);
     }
-  }
-
-  Prepared& prepared(const Case& what) {
-    const std::string key = fmt::format("{} {} {}", what.name, fmt::join(what.shape, ","), what.dtype);
-    const auto found = prepared_.find(key);
-    if (found != prepared_.end()) return found->second;
-    return prepared_.emplace(key, prepare_pointwise(stream_, what)).first->second;
+    return prepared_->measure();
   }
 
   Stream stream_;
-  std::map<std::string, Prepared> prepared_;
+  std::unique_ptr<Prepared> prepared_;
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace kiln::bench {
 
 /// Reads lines {"case":"add_relu","shape":[100],"dtype":"f32"} until the end of `in` and answers each with one line: a
-/// figure, or {"error":"…"} for a line that cannot be read or measured. Kernels, buffers and graphs stay between lines.
+/// figure, or {"error":"…"} for a line that cannot be read or measured. The buffers and the graph of a case stay until
+/// another case is asked for; what this library compiled stays.
 void serve(const Device& device, std::istream& in, std::ostream& out);
 
 }  // namespace kiln::bench

@@ -56,9 +56,11 @@ TEST(KilnProgram, PrintsEnvironmentDevicesAndVersion) {
 }
 
 TEST(Bench, RefusesToTimeTheSimulator) {
-  const ProcessResult r = kiln_on_simulator({"bench", "pointwise"});
-  EXPECT_EQ(r.status, 1);
-  EXPECT_THAT(r.output, HasSubstr("pointwise measures GPU time"));
+  for (const char* section : {"pointwise", "rows"}) {
+    const ProcessResult r = kiln_on_simulator({"bench", section});
+    EXPECT_EQ(r.status, 1);
+    EXPECT_THAT(r.output, HasSubstr(section + std::string(" measures GPU time")));
+  }
 }
 
 TEST(Bench, SaysThatItsFileCannotBeWritten) {

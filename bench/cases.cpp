@@ -1,0 +1,55 @@
+#include "bench/cases.h"
+
+#include <fmt/format.h>
+
+#include "bench/pointwise.h"
+#include "bench/rows.h"
+
+namespace kiln::bench {
+namespace {
+
+const std::vector<Shape> kRows{{32768, 1024}, {32768, 1536}, {16384, 4096}, {16384, 5000},
+                               {8192, 8192},  {8192, 12288}, {4096, 32768}, {1024, 131072}};
+
+const CaseRow& row_named(const std::string& name) {
+  std::string known;
+  for (const CaseRow& row : case_rows()) {
+    if (row.name == name) return row;
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.name, row.dtype);
+  }
+  throw UserError(fmt::format("case '{}' is not known; known: {}", name, known));
+}
+
+void check_shape(const Case& what, std::size_t rank) {
+  std::int64_t elements = 1;
+  bool fits = what.shape.size() == rank;
+  for (const std::int64_t extent : what.shape)
+    fits = fits && extent > 0 && !__builtin_mul_overflow(elements, extent, &elements);
+  if (!fits)
+    throw UserError(fmt::format("{}: the shape must be {} positive number{}, with a product below 2^63, got [{}]",
+                                what.name, rank, rank == 1 ? "" : "s", fmt::join(what.shape, ", ")));
+}
+
+}  // namespace
+
+const std::vector<CaseRow>& case_rows() {
+  static const std::vector<CaseRow> rows{
+      {"", "copy_ceiling", "bf16", {{1 << 29}}, prepare_copy},
+      {"pointwise", "add_relu", "f32", {{100}, {1'000'000}, {10'000'000}, {100'000'000}}, prepare_add_relu},
+      {"rows", "softmax", "bf16", kRows, prepare_softmax},
+      {"rows", "layernorm", "bf16", kRows, prepare_layernorm},
+      {"rows", "rmsnorm", "bf16", kRows, prepare_rmsnorm},
+      {"rows", "add_rmsnorm", "bf16", kRows, prepare_add_rmsnorm},
+  };
+  return rows;
+}
+
+Workload prepare(const Device& device, const Case& what) {
+  const CaseRow& row = row_named(what.name);
+  if (what.dtype != row.dtype)
+    throw UserError(fmt::format("{}: measured for {} alone, got '{}'", what.name, row.dtype, what.dtype));
+  check_shape(what, row.shapes.front().size());
+  return row.prepare(device, what.shape);
+}
+
+}  // namespace kiln::bench

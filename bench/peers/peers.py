@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""Kiln against torch eager, Inductor and Triton, alternating on one GPU.
+
+  bench/peers/peers.py [--kiln build/bin/kiln] [--rounds 5] [--cases softmax,rows] [--shapes 8192x8192,100]
+
+Without --cases all of the table below are measured; a name is a case or a section. With --shapes only these shapes are,
+for the cases of the same rank. In every round a case is measured by each candidate in random order; Kiln answers through
+`kiln bench --serve`, the peers run in this process. All are timed in the same way: median over replays of a CUDA graph
+that holds several launches over rotating inputs larger than the L2 cache. Prints one JSON line a case and candidate on
+stdout, the median over the rounds, {"case","peer","shape","dtype","us","gbs","samples"}; a summary with Kiln's rate over
+the best peer's goes to stderr.
+Exit status 1: a candidate failed (stderr says how; the others were measured); 3: torch or a GPU is missing here.
+"""
+import argparse
+import gc
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Callable
+
+L2_BYTES = 60 << 20
+
+
+def missing(what):
+    print(f"peers.py: {what}; nothing was measured", file=sys.stderr)
+    sys.exit(3)
+
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    missing("torch is not installed here, so there are no peers to compare with")
+if not torch.cuda.is_available():
+    missing("torch finds no CUDA device")
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+    print("peers.py: triton is not installed here: no triton and no inductor rows", file=sys.stderr)
+
+
+# --- Triton's kernels -------------------------------------------------------------------------------------------------
+
+triton_kernels = {}
+if triton:
+
+    @triton.jit
+    def add_relu_kernel(a, b, c, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = i < n
+        x = tl.load(a + i, mask=mask) + tl.load(b + i, mask=mask)
+        tl.store(c + i, tl.maximum(x, 0.0), mask=mask)
+
+    def triton_add_relu(a, b):
+        c = torch.empty_like(a)
+        add_relu_kernel[(triton.cdiv(a.numel(), 1024),)](a, b, c, a.numel(), BLOCK=1024)
+        return c
+
+    @triton.jit
+    def softmax_kernel(x, y, cols, stride, BLOCK: tl.constexpr):
+        row = tl.program_id(0).to(tl.int64)
+        i = tl.arange(0, BLOCK)
+        mask = i < cols
+        v = tl.load(x + row * stride + i, mask=mask, other=-float("inf")).to(tl.float32)
+        v = tl.exp(v - tl.max(v, 0))
+        tl.store(y + row * stride + i, v / tl.sum(v, 0), mask=mask)
+
+    def triton_softmax(x):
+        y = torch.empty_like(x)
+        block = triton.next_power_of_2(x.shape[1])
+        softmax_kernel[(x.shape[0],)](x, y, x.shape[1], x.stride(0), BLOCK=block, num_warps=min(32, max(4, block // 512)))
+        return y
+
+    triton_kernels = {"add_relu": triton_add_relu, "softmax": triton_softmax}
+
+
+# --- the cases: the names, shapes and bytes of bench/cases.cpp --------------------------------------------------------
+
+ROWS = [(32768, 1024), (32768, 1536), (16384, 4096), (16384, 5000), (8192, 8192), (8192, 12288), (4096, 32768), (1024, 131072)]
+
+
+def normal(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device="cuda", dtype=dtype)
+
+
+def add_rmsnorm(x, residual, weight):
+    total = x + residual
+    return total, F.rms_norm(total, (total.shape[-1],), weight)
+
+
+@dataclass
+class Case:
+    section: str
+    name: str
+    dtype: str
+    shapes: list
+    run: Callable  # torch's: inputs to output
+    inputs: Callable  # extents to a tuple of tensors
+    bytes: Callable  # extents to what must move
+
+
+CASES = [
+    Case("pointwise", "add_relu", "f32", [(100,), (10**6,), (10**7,), (10**8,)], lambda a, b: (a + b).relu(),
+         lambda n: (normal(n, dtype=torch.float32), normal(n, dtype=torch.float32)), lambda n: 12 * n),
+    Case("rows", "softmax", "bf16", ROWS, lambda x: torch.softmax(x, -1), lambda m, n: (normal(m, n),), lambda m, n: 4 * m * n),
+    Case("rows", "layernorm", "bf16", ROWS, lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b),
+         lambda m, n: (normal(m, n), normal(n), normal(n)), lambda m, n: 4 * m * n),
+    Case("rows", "rmsnorm", "bf16", ROWS, lambda x, w: F.rms_norm(x, (x.shape[-1],), w), lambda m, n: (normal(m, n), normal(n)),
+         lambda m, n: 4 * m * n),
+    Case("rows", "add_rmsnorm", "bf16", ROWS, add_rmsnorm, lambda m, n: (normal(m, n), normal(m, n), normal(n)), lambda m, n: 8 * m * n),
+]
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+class Kiln:
+    """One `kiln bench --serve` process: a case in, a figure out."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def us(self, case, shape):
+        self.process.stdin.write(json.dumps(dict(case=case.name, shape=shape, dtype=case.dtype)) + "\n")
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"kiln bench --serve ended with status {self.process.wait()}")
+        answer = json.loads(line)
+        if "us" not in answer:
+            raise RuntimeError(answer.get("error", line))
+        return answer["us"]
+
+
+def rotating(make):
+    """Input sets of four times the L2 in total, at most 64."""
+    first = make()
+    size = sum(t.numel() * t.element_size() for t in first)
+    count = max(1, min(64, 4 * L2_BYTES // max(1, size) + 1))
+    return [first] + [make() for _ in range(count - 1)]
+
+
+class Graph:
+    """Launches of `run` over rotating inputs in one CUDA graph, each with an output of its own; kept, so that a round
+    only replays it."""
+
+    def __init__(self, run, sets):
+        self.launches = max(len(sets), 8)
+        for s in sets[:3]:
+            run(*s)
+        torch.cuda.synchronize()
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for s in sets[:2]:
+                run(*s)
+        torch.cuda.synchronize()
+        self.graph, self.outputs = torch.cuda.CUDAGraph(), []
+        with torch.cuda.graph(self.graph):
+            for i in range(self.launches):
+                self.outputs.append(run(*sets[i % len(sets)]))
+
+    def us(self, replays=15):
+        for _ in range(3):
+            self.graph.replay()
+        times = []
+        for _ in range(replays):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            self.graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) * 1e3 / self.launches)
+        return statistics.median(times)
+
+
+@dataclass
+class Run:
+    """What is measured, and what went wrong."""
+
+    kiln: Kiln
+    rounds: int
+    failures: list = field(default_factory=list)
+    ratios: list = field(default_factory=list)
+
+    def fail(self, case, shape, peer, error):
+        self.failures.append(peer)
+        text = str(error).strip().split("\n")[0][:300]
+        print(f"{case.name} {list(shape)}: {peer} failed: {text}", file=sys.stderr)
+
+    def candidates(self, case, shape):
+        """{peer: function that measures it once}, for those that can be prepared."""
+        sets = rotating(lambda: case.inputs(*shape))
+        makers = {"kiln": lambda: lambda: self.kiln.us(case, shape), "eager": lambda: Graph(case.run, sets).us}
+        if triton:
+            makers["inductor"] = lambda: Graph(torch.compile(case.run, dynamic=False), sets).us
+        if case.name in triton_kernels:
+            makers["triton"] = lambda: Graph(triton_kernels[case.name], sets).us
+        ready = {}
+        for peer, make in makers.items():
+            try:
+                ready[peer] = make()
+                ready[peer]()
+            except Exception as e:  # whatever a peer raises: the others are measured all the same
+                ready.pop(peer, None)
+                self.fail(case, shape, peer, e)
+        return ready
+
+    def medians(self, case, shape):
+        """{peer: us}, the median over the rounds."""
+        ready = self.candidates(case, shape)
+        times = {peer: [] for peer in ready}
+        for _ in range(self.rounds):
+            order = list(ready)
+            random.shuffle(order)
+            for peer in order:
+                torch.cuda.synchronize()
+                times[peer].append(ready[peer]())
+        return {peer: statistics.median(t) for peer, t in times.items()}
+
+    def measure(self, case, shape):
+        result = self.medians(case, shape)
+        torch._dynamo.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+        rate = {peer: case.bytes(*shape) / us / 1e3 for peer, us in result.items()}
+        for peer, us in result.items():
+            line = dict(case=case.name, peer=peer, shape=list(shape), dtype=case.dtype, us=round(us, 3), gbs=round(rate[peer], 1), samples=self.rounds)
+            print(json.dumps(line), flush=True)
+        peers = {p: us for p, us in result.items() if p != "kiln"}
+        if "kiln" not in result or not peers:
+            return
+        best = min(peers, key=peers.get)
+        ratio = peers[best] / result["kiln"]
+        self.ratios.append(ratio)
+        print(f"{case.name:<26}{'x'.join(map(str, shape)):>14}  kiln {result['kiln']:>9.2f} us {rate['kiln']:>7.0f} GB/s   "
+              f"{best:<9}{peers[best]:>9.2f} us {rate[best]:>7.0f} GB/s   x{ratio:.3f}{'  LOW' if ratio < 1 else ''}", file=sys.stderr)
+
+
+def chosen(names):
+    """The cases of these names or sections, in the order of the table; all of them for no name."""
+    for name in names:
+        if not any(name in (c.name, c.section) for c in CASES):
+            known = ", ".join(dict.fromkeys([c.section for c in CASES] + [c.name for c in CASES]))
+            sys.exit(f"peers.py: no case or section '{name}'; known: {known}")
+    return [c for c in CASES if not names or c.name in names or c.section in names]
+
+
+def words(text):
+    return [w for w in text.split(",") if w]
+
+
+def shapes_of(text):
+    return [tuple(int(extent) for extent in w.split("x")) for w in words(text)]
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description="Kiln against torch eager, Inductor and Triton")
+    parser.add_argument("--kiln", default=os.path.join(here, "..", "..", "build", "bin", "kiln"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", type=words, default=[], help="cases or sections, separated by commas")
+    parser.add_argument("--shapes", type=shapes_of, default=[], help="for example 8192x8192,1024x131072")
+    args = parser.parse_args()
+    random.seed(1)
+    cases = chosen(args.cases)
+    run = Run(Kiln(args.kiln), args.rounds)
+    print(json.dumps(dict(case="env", gpu=torch.cuda.get_device_name(0), torch=torch.__version__, triton=triton.__version__ if triton else None)), flush=True)
+    with torch.no_grad():
+        for case in cases:
+            for shape in [s for s in args.shapes if len(s) == len(case.shapes[0])] if args.shapes else case.shapes:
+                run.measure(case, shape)
+    if run.ratios:
+        mean = math.exp(statistics.fmean(map(math.log, run.ratios)))
+        print(f"kiln over the best peer: lowest x{min(run.ratios):.3f}, geometric mean x{mean:.3f} of {len(run.ratios)}", file=sys.stderr)
+    sys.exit(1 if run.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+// Every case of the benchmarks runs, at a small shape, on the simulator.
+#include "bench/cases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/support/expect_error.h"
+
+namespace kiln::bench {
+
+void PrintTo(const CaseRow& row, std::ostream* out) { *out << row.name; }
+
+namespace {
+
+Device simulator() {
+  static const Device device = Device::simulator();
+  return device;
+}
+
+Shape small(const CaseRow& row) { return row.shapes.front().size() == 1 ? Shape{3000} : Shape{16, 520}; }
+
+class EveryCase : public testing::TestWithParam<CaseRow> {};
+
+TEST_P(EveryCase, MovesTheBytesItClaims) {
+  const Device device = simulator();
+  const Stream stream(device);
+  Workload w = prepare(device, {GetParam().name, small(GetParam()), GetParam().dtype});
+  EXPECT_GE(w.launches, 8) << "too few launches hide the gaps between them";
+  device.reset_counters();
+  for (int i = 0; i < w.launches; ++i) w.launch(stream, i);
+  stream.synchronize();
+  const Counters c = device.counters();
+  EXPECT_GE(c.launches, static_cast<std::uint64_t>(w.launches));
+  const double moved = static_cast<double>(c.global_bytes_read + c.global_bytes_written) / w.launches;
+  EXPECT_GE(moved, w.bytes) << "the bandwidth would be overstated";
+  // Weights are asked for once a row, which costs the memory nothing: two of them as much again as one read and write.
+  EXPECT_LE(moved, 2.1 * w.bytes) << "the bandwidth would be understated";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCase, testing::ValuesIn(case_rows()),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+std::string refusal(const Case& what) {
+  return test::error_of<UserError>([&] { prepare(simulator(), what); });
+}
+
+TEST(Cases, KnowsWhichThereAre) {
+  const std::string message = refusal({"softmix", {8, 8}, "bf16"});
+  EXPECT_THAT(message, testing::HasSubstr("case 'softmix' is not known; known: "));
+  for (const CaseRow& row : case_rows()) EXPECT_THAT(message, testing::HasSubstr(std::string(row.name) + " ("));
+}
+
+TEST(Cases, RefuseOtherDtypesAndShapes) {
+  EXPECT_EQ(refusal({"softmax", {8, 8}, "f32"}), "softmax: measured for bf16 alone, got 'f32'");
+  for (const Shape& shape : {Shape{}, Shape{8}, Shape{8, 8, 8}, Shape{8, 0}, Shape{-8, 8}, Shape{1ll << 40, 1ll << 40}})
+    EXPECT_THAT(refusal({"softmax", shape, "bf16"}), testing::HasSubstr("the shape must be 2 positive numbers"));
+  EXPECT_THAT(refusal({"add_relu", {8, 8}, "f32"}), testing::HasSubstr("must be 1 positive number, "));
+}
+
+TEST(Cases, HaveTheShapesOfTheirSections) {
+  for (const CaseRow& row : case_rows()) {
+    SCOPED_TRACE(row.name);
+    ASSERT_FALSE(row.shapes.empty());
+    for (const Shape& shape : row.shapes) EXPECT_EQ(shape.size(), row.shapes.front().size());
+  }
+}
+
+}  // namespace
+}  // namespace kiln::bench
