@@ -6,13 +6,17 @@
 namespace kiln::lib {
 namespace {
 
+// Mean and variance are those of the distances from the row's first element, which are exact where a large mean would
+// swallow them.
+
 // --- a row is one tile ---------------------------------------------------------------------------------------------
 // The weights are read behind the statistics: they come from the L2 cache, and would hold registers before.
 
 template <class T>
 constinit auto layernorm_rows = kernel("layernorm", [](View<const T, 2> x, View<const T, 1> weight,
                                                        View<const T, 1> bias, View<T, 2> y, Float eps, Tune<Row> row) {
-                                  Tile c = arange(row.width), v = load(row_of(x, program_id(0), row) + c).cast(f32);
+                                  Scalar from = row_of(x, program_id(0), row), first = load(from).cast(f32);
+                                  Tile c = arange(row.width), v = load(from + c).cast(f32) - first;
                                   Scalar mean = sum(v) * (1.f / float(row.width));
                                   Tile d = v - mean;
                                   Scalar scale = rsqrt(sum(d * d) * (1.f / float(row.width)) + eps);
@@ -56,16 +60,21 @@ constinit auto layernorm_long =
     kernel("layernorm_long", [](View<const T, 2> x, View<const T, 1> weight, View<const T, 1> bias, View<T, 2> y,
                                 Float eps) {
       Scalar width = x.size(1), from = long_row(x), to = long_row(y), share = 1.f / width.cast(f32);
+      Scalar first = load(from).cast(f32);
       Tile c = chunk_positions<T>(), s = zeros(f32, {kLanes}), squares = zeros(f32, {kLanes});
-      for (auto at : range(0, width, kChunk<T>)) s += lane_sum(load(from + (at + c), at + c < width).cast(f32));
+      for (auto at : range(0, width, kChunk<T>)) {
+        Tile p = at + c, inside = p < width;
+        s += lane_sum(select(inside, load(from + p, inside).cast(f32) - first, 0));
+      }
       Scalar mean = sum(s) * share;
       for (auto at : range(0, width, kChunk<T>)) {
-        Tile d = select(at + c < width, load(from + (at + c), at + c < width).cast(f32) - mean, 0);
+        Tile p = at + c, inside = p < width;
+        Tile d = select(inside, load(from + p, inside).cast(f32) - first - mean, 0);
         squares += lane_sum(d * d);
       }
       Scalar scale = rsqrt(sum(squares) * share + eps);
       for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width, d = load(from + p, inside).cast(f32) - mean;
+        Tile p = at + c, inside = p < width, d = load(from + p, inside).cast(f32) - first - mean;
         Tile w = load(weight.pointer() + p, inside).cast(f32), b = load(bias.pointer() + p, inside).cast(f32);
         store(to + p, fma(d * scale, w, b).template cast<T>(), inside);
       }

@@ -11,7 +11,8 @@ enum class Form { Softmax, Logarithm };
 /// A row's results from its elements, their largest, and Σ e^(x - largest).
 template <class T>
 Tile normalised(const Tile& x, const Scalar& largest, const Scalar& total, Form form) {
-  if (form == Form::Logarithm) return x - (largest + log(total));
+  // Not x - (largest + log(total)): that sum has the rounding of `largest`, which may be far greater than the result.
+  if (form == Form::Logarithm) return (x - largest) - log(total);
   return exp_for<T>(x - largest) * (1.f / total);
 }
 
