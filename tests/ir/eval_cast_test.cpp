@@ -88,7 +88,7 @@ TEST(Cast, FloatToFloatRoundsToNearestEvenOnce) {
   EXPECT_EQ(to_real(f64, 0.1, f32), double(0.1f));
   EXPECT_EQ(to_real(f32, 1.0625f, DType::f8e4m3), 1.0);  // tie to even
   EXPECT_EQ(to_real(f32, 1.0625001f, DType::f8e4m3),
-            1.125);                           // PITFALLS A16: above the tie; through f16 it would be the tie
+            1.125);                           // docs/pitfalls.md A16: above the tie; through f16 it would be the tie
   const double above = 1 + 0x1p-8 + 0x1p-40;  // above a bf16 tie; through f32 it would be the tie
   EXPECT_EQ(to_real(f64, above, DType::bf16), 1 + 0x1p-7);
   EXPECT_EQ(to_real(f64, 1 + 0x1p-11 + 0x1p-40, DType::f16), 1 + 0x1p-10);
@@ -98,7 +98,7 @@ TEST(Cast, FloatToFloatRoundsToNearestEvenOnce) {
   EXPECT_EQ(to_real(DType::bf16, 0x1p-133, f32), 0x1p-133);
 }
 
-TEST(Cast, OverflowOfFloatsIsInfinityUnlessSaturated) {  // PITFALLS A14
+TEST(Cast, OverflowOfFloatsIsInfinityUnlessSaturated) {  // docs/pitfalls.md A14
   EXPECT_EQ(to_real(DType::f16, kInf, DType::f8e5m2), kInf);
   EXPECT_EQ(to_real(DType::f16, -kInf, DType::f8e5m2), -kInf);
   EXPECT_EQ(to_real(DType::f16, 65504, DType::f8e5m2), kInf);
@@ -125,7 +125,7 @@ TEST(Cast, NaNStaysNaN) {
         for (bool saturate : {false, true}) {
           EXPECT_TRUE(std::isnan(to_real(from, kNaN, to, saturate))) << name(from) << " " << name(to);
         }
-  // PITFALLS A15: NaN payloads that rounding would carry into infinity or zero.
+  // docs/pitfalls.md A15: NaN payloads that rounding would carry into infinity or zero.
   for (std::uint64_t bits : {0x7f800001u, 0xff800001u, 0x7fffffffu})
     EXPECT_TRUE(std::isnan(eval_cast({f32, bits}, DType::bf16, false).as_double()));
 }

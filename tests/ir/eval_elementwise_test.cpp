@@ -149,13 +149,13 @@ TEST(EvalIntegers, DivisionByZeroAndOverflow) {
   EXPECT_EQ(ev(Op::Div, min, whole(i32, -1)), min);
   EXPECT_EQ(ev(Op::Rem, min, whole(i32, -1)), whole(i32, 0));
   EXPECT_EQ(ev(Op::Div, whole(DType::index, INT64_MIN), whole(DType::index, -1)), whole(DType::index, INT64_MIN));
-  for (std::int64_t x : {2, -2, 0}) {  // PITFALLS A47: / and % by 0, together or alone
+  for (std::int64_t x : {2, -2, 0}) {  // docs/pitfalls.md A47: / and % by 0, together or alone
     EXPECT_EQ(ev(Op::Div, whole(i32, x), whole(i32, 0)), whole(i32, 0));
     EXPECT_EQ(ev(Op::Rem, whole(i32, x), whole(i32, 0)), whole(i32, 0));
   }
 }
 
-TEST(EvalIntegers, DivisionTruncatesTowardZero) {  // PITFALLS A13
+TEST(EvalIntegers, DivisionTruncatesTowardZero) {  // docs/pitfalls.md A13
   for (std::int64_t x = 0; x < 16; ++x) {
     EXPECT_EQ(ev(Op::Div, whole(i64, x), whole(i64, -2)), whole(i64, -(x / 2)));
     EXPECT_EQ(ev(Op::Rem, whole(i64, -x), whole(i64, 3)), whole(i64, -(x % 3)));
@@ -391,7 +391,7 @@ TEST(EvalMathValues, SpecialCasesOfTheTable) {
     EXPECT_EQ(f(op, kInf), kInf) << mnemonic(op);
     EXPECT_TRUE(std::isnan(f(op, kNaN))) << mnemonic(op);
   }
-  EXPECT_EQ(pow(3, 0), 1);  // PITFALLS A46
+  EXPECT_EQ(pow(3, 0), 1);  // docs/pitfalls.md A46
   EXPECT_EQ(pow(3, -1), double(1.0f / 3.0f));
   EXPECT_EQ(pow(3, -2), double(1.0f / 9.0f));
   EXPECT_EQ(pow(kNaN, 0), 1);

@@ -43,14 +43,14 @@ param "n" : index access=read
   store %15, %18, %10 loc("k.cpp":6:1)
 })";
 
-TEST(EvalPrograms, RunAllOfThem) {  // PITFALLS A43: 24 rows, block 8
+TEST(EvalPrograms, RunAllOfThem) {  // docs/pitfalls.md A43: 24 rows, block 8
   std::vector<float> in(24), out(24, -1);
   std::iota(in.begin(), in.end(), 0.f);
   Launch(kCopy).array(in).array(out).index(24)(3);
   for (int i = 0; i < 24; ++i) EXPECT_EQ(out[std::size_t(i)], float(i) + 1);
 }
 
-TEST(EvalPrograms, OfAnEmptyGridTouchNothing) {  // PITFALLS A7
+TEST(EvalPrograms, OfAnEmptyGridTouchNothing) {  // docs/pitfalls.md A7
   std::vector<float> in(8), out(8, -1);
   Launch(kCopy).array(in).array(out).index(8)(0);
   EXPECT_THAT(out, Each(-1.f));
@@ -121,7 +121,7 @@ TEST(EvalMemory, EveryDtypeLoadsAndStoresItsOwnBytesOnly) {
   }
 }
 
-TEST(EvalMemory, FillingBytesWithANegativeValueFillsEachAlone) {  // PITFALLS A42
+TEST(EvalMemory, FillingBytesWithANegativeValueFillsEachAlone) {  // docs/pitfalls.md A42
   const std::string text = R"(kernel "k" stage=traced
 param "p" : ptr<i8> access=write
 {
@@ -168,7 +168,7 @@ param "p" : ptr<i64> access=write
   EXPECT_THAT(out, Each(2));
 }
 
-TEST(EvalMemory, OverlappingAndEqualBuffersFollowProgramOrder) {  // PITFALLS A24: in == out
+TEST(EvalMemory, OverlappingAndEqualBuffersFollowProgramOrder) {  // docs/pitfalls.md A24: in == out
   std::vector<float> data(24);
   std::iota(data.begin(), data.end(), 0.f);
   Launch run(kCopy);
@@ -176,7 +176,7 @@ TEST(EvalMemory, OverlappingAndEqualBuffersFollowProgramOrder) {  // PITFALLS A2
   for (int i = 0; i < 24; ++i) EXPECT_EQ(data[std::size_t(i)], float(i) + 1);
 }
 
-TEST(EvalMemory, OffsetsHave64Bits) {  // PITFALLS A5, without the memory
+TEST(EvalMemory, OffsetsHave64Bits) {  // docs/pitfalls.md A5, without the memory
   const std::string text = R"(kernel "k" stage=traced
 param "p" : ptr<f16> access=write
 param "n" : index access=read
@@ -250,7 +250,7 @@ TEST(EvalArguments, AreChecked) {
             "k.cpp:1: error: copy: argument 0 (in): expected u64, got index");
 }
 
-TEST(EvalValues, ScalarsTilesAndFoldedConstantsAgree) {  // PITFALLS A13, A47 on all three
+TEST(EvalValues, ScalarsTilesAndFoldedConstantsAgree) {  // docs/pitfalls.md A13, A47 on all three
   Function f("k");
   f.params = {{Type::pointer(i64), "out", rt::Access::Write, 8, false},
               {Type::scalar(i64), "y", rt::Access::Read, 1, false}};

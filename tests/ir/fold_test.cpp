@@ -111,7 +111,7 @@ TEST_F(FoldTest, NeutralElementsAgreeWithEval) {  // every rewrite above, over a
   }
 }
 
-TEST_F(FoldTest, CastsAlwaysRound) {  // PITFALLS A22
+TEST_F(FoldTest, CastsAlwaysRound) {  // docs/pitfalls.md A22
   const Value r = var(f32);
   const Value there = b.cast(r, DType::bf16, false, {}), back = b.cast(there, f32, false, {});
   EXPECT_NE(back, r);

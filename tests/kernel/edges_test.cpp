@@ -95,7 +95,7 @@ TEST_P(Edges, OverlapWithinOneProgramReadsBeforeItWrites) {
   }
 }
 
-// b = a + 1; a <- b; c = a + 2 with c reading what was just written (PITFALLS A24).
+// b = a + 1; a <- b; c = a + 2 with c reading what was just written (docs/pitfalls.md A24).
 constinit auto chain = kernel("chain", [](InOut<float> a, In<float> again, Out<float> c, Int n, Const<int> BLOCK) {
   Tile i = program_id(0) * BLOCK + arange(BLOCK), mask = i < n;
   Tile b = load(a + i, mask) + 1.f;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "runtime/base/env.h"
@@ -85,6 +87,35 @@ TEST(LanguagePage, ShowsOnlyCodeThatTheTestsCompile) {
         << "not in tests/docs/language_test.cpp:\n"
         << testing::PrintToString(block);
   }
+}
+
+/// Every `TEST(Suite, Name)` of the tree, as Suite.Name.
+std::set<std::string> tests_of(const std::filesystem::path& folder) {
+  std::set<std::string> all;
+  const std::regex declared(R"((?:^|\n)TEST(?:_F|_P)?\((\w+), (\w+)\))");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = read_page(entry.path());
+    for (std::sregex_iterator m(text.begin(), text.end(), declared), end; m != end; ++m)
+      all.insert((*m)[1].str() + "." + (*m)[2].str());
+  }
+  return all;
+}
+
+TEST(PitfallsPage, NamesTestsThatExist) {
+  const auto root = source_dir();
+  if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
+  const std::set<std::string> tests = tests_of(*root / "tests");
+  const std::string page = read_page(*root / "docs" / "pitfalls.md");
+  const std::regex row(R"(\n\| (A\d+) \|[^\n]*\| ([^|\n]*) \|)"), name("`(\\w+\\.\\w+)`");
+  int rows = 0;
+  for (std::sregex_iterator r(page.begin(), page.end(), row), end; r != end; ++r, ++rows) {
+    const std::string shown = (*r)[2].str();
+    std::sregex_iterator n(shown.begin(), shown.end(), name);
+    EXPECT_NE(n, end) << (*r)[1] << " is shown by no test";
+    for (; n != end; ++n) EXPECT_TRUE(tests.contains((*n)[1].str())) << (*r)[1] << ": there is no test " << (*n)[1];
+  }
+  EXPECT_GT(rows, 30);
 }
 
 }  // namespace
