@@ -176,6 +176,8 @@ class Tracer {
   void start_over();
   void close_loop();
   void drop_trivial_headers();
+  /// What to write, so that `before` has the type of `after`.
+  std::string same_type_hint(ir::Value before, ir::Value after) const;
   /// Carries a variable: its value at the end of the body, or invalid if it is none of the loop's results.
   ir::Value carried_end(const Touched&);
   void give_body_parameters(const Scope&);

@@ -188,9 +188,9 @@ void Tracer::close_rest() {
     }
     if (type(before) != type(after))
       fail(fn_.loc_of(after), fmt::format("a variable changes its type after the continue_if or break_if at {}: {} ({}) "
-                                          "to {} ({})",
+                                          "to {} ({}); {}",
                                           s.at.str(), type(before).str(), fn_.loc_of(before).str(), type(after).str(),
-                                          fn_.loc_of(after).str()));
+                                          fn_.loc_of(after).str(), same_type_hint(before, after)));
     skipped.push_back(before);
     run.push_back(after);
     t.variable->value_ = add_result(s.inst, type(after)).id;

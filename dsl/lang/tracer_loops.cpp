@@ -33,7 +33,8 @@ void Tracer::add_yield(ir::RegionId region, const std::vector<ir::Value>& values
 const Summary& Tracer::summary_of(std::uint64_t path, SourceLoc at) {
   const auto found = known_->summaries.find(path);
   if (found == known_->summaries.end())
-    fail(at, fmt::format("kernel '{}' takes another path through its traced loops and branches on each call", fn_.name));
+    fail(at,
+         fmt::format("kernel '{}' takes another path through its traced loops and branches on each call", fn_.name));
   return found->second;
 }
 
@@ -170,6 +171,19 @@ void Tracer::drop_trivial_headers() {
   }
 }
 
+std::string Tracer::same_type_hint(ir::Value before, ir::Value after) const {
+  const ir::Type &p = type(before), &q = type(after);
+  if (p.ptr || q.ptr || p.shape != q.shape || p.tile != q.tile) return "give it the latter type before the loop";
+  const std::string latter = std::string("cast(DType::") + name(q.dtype) + ")";
+  const ir::InstId def = fn_.def(before);
+  if (def == ir::kNone || fn_.inst(def).op != ir::Op::Constant || p.tile)
+    return fmt::format("give it the latter type before the loop with .{}, or cast what the body gives it", latter);
+  const ir::Literal& start = fn_.inst(def).literal();
+  const std::string number =
+      is_float(p.dtype) ? fmt::format("{}", start.as_double()) : fmt::format("{}", start.as_int());
+  return fmt::format("start it as Scalar({}).{}", number, latter);
+}
+
 ir::Value Tracer::carried_end(const Touched& t) {
   Handle& h = *t.variable;
   if (t.header == kNoValue) {  // no value before the loop: zero trips would leave it undefined
@@ -184,9 +198,9 @@ ir::Value Tracer::carried_end(const Touched& t) {
   if (type(end) != type(entry))
     fail(fn_.loc_of(end),
          fmt::format("the loop at {} changes the type of a variable: {} before it ({}), {} after one iteration ({}); "
-                     "give it the latter type before the loop",
-                     top().at.str(), type(entry).str(), fn_.loc_of(entry).str(), type(end).str(),
-                     fn_.loc_of(end).str()));
+                     "{}",
+                     top().at.str(), type(entry).str(), fn_.loc_of(entry).str(), type(end).str(), fn_.loc_of(end).str(),
+                     same_type_hint(entry, end)));
   return end;
 }
 

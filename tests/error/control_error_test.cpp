@@ -216,6 +216,33 @@ TEST(ControlError, TypesAreFixedOverALoop) {
   });
 }
 
+// Indices have 64 bits, and a C++ 0 is an i32: the message says what to write.
+TEST(ControlError, ASumOfIndicesIsToldHowToBegin) {
+  expect_refused("i32 before it", __LINE__ + 2, [](Out<float> o, Int n) {
+    Scalar s = 0;
+    for (auto i : range(n)) s += i;
+    put(o, s);
+  });
+  expect_refused("index after one iteration", __LINE__ + 1, [](Out<float> o, Int n) {
+    Scalar s = 7; for (auto i : range(n)) s += i;
+    put(o, s);
+  });
+  const auto told = [](auto f) {
+    const auto k = kernel("bad", f);
+    return error_of<UserError>([&] { (void)k.trace(device_ptr<float>(256), 5); });
+  };
+  EXPECT_THAT(told([](Out<float> o, Int n) { Scalar s = -7; for (auto i : range(n)) s += i; put(o, s); }),
+              testing::HasSubstr("; start it as Scalar(-7).cast(DType::index)"));
+  EXPECT_THAT(told([](Out<float> o, Int n) { Scalar s = 0.5f; for (auto i : range(n)) { (void)i; s += Scalar(1).cast(f64); } put(o, s); }),
+              testing::HasSubstr("; start it as Scalar(0.5).cast(DType::f64)"));
+  EXPECT_THAT(told([](Out<float> o, Int n) { Scalar s = load(o).cast(i32); for (auto i : range(n)) s += i; put(o, s); }),
+              testing::HasSubstr("; give it the latter type before the loop with .cast(DType::index), or cast what the body gives it"));
+  EXPECT_THAT(told([](Out<float> o, Int n) { Scalar s = 0; for (auto i : range(n)) { continue_if(i > 2); s += i; } put(o, s); }),
+              testing::HasSubstr("; give it the latter type before the loop with .cast(DType::index), or cast what the body gives it"));
+  EXPECT_THAT(told([](Out<float> o, Int n) { Tile t = zeros(f32, {1}); for (auto i : range(n)) { (void)i; t = t + arange(4).cast(f32); } store(o + arange(4), t); }),
+              testing::HasSubstr("; give it the latter type before the loop"));
+}
+
 TEST(ControlError, BranchesAgreeInType) {
   expect_refused("the branches of this if_ give a variable different types: i32", __LINE__ + 2, [](Out<float> o, Int n) {
     Scalar s;

@@ -9,16 +9,19 @@
 //   swap, rotation, tie; containers; structs         SwapRotateAndTie, ContainersOfVariables, StructsAndBindingsOfTheBody
 //   lambdas, functions, one Range twice              LambdasAndFunctions, LangValues.FunctionsTakeFreshCopies
 //   C++ values decide; recursion, algorithms         CppValuesDecideInTheBody, LangValues.CppLoopsRecursionAndAlgorithmsUnroll
-//   pointers advance, order of memory                PointersAdvanceAndParametersAreAssigned, StoresAndLoadsKeepTheirOrder
+//   pointers advance, order of memory, atomics       PointersAdvanceAndParametersAreAssigned, StoresAndLoadsKeepTheirOrder,
+//                                                    AtomicsOfIgnoredResultsCountEachTrip
 //   if_ of every form                                LangBranch.*
 //   while_, break_if, return_if, continue_if         WhileRunsUntilItsConditionFails, BreakIf, LangBranch.ReturnIf, ContinueIf
 //   nothing carried in vain                          InvariantVariablesAreNotCarried
 //   captures, keys, templates, threads, tuning       LangKernel.*;  views: LangView.*
+//   lambdas over tiles in a kernel (epilogues)       StageLambdas.* (tests/kernel); what they may not capture: 43, 44
 //   break, return, exceptions out of a body          ControlError.BodiesAreLeftAtTheirEnd
 //   C++ state changed in a body                      ControlError.CppStateChangedInALoop, CppStateChangedInABranch
 //   handles that outlive or die in a body            ControlError.HandlesMadeInABodyDieInIt, HandlesMadeOutsideDoNotDieInABody
 //   handles of no or another kernel                  LangError.HandleKeptAfterItsKernel, HandleMadeOutsideAnyKernel
-//   types and shapes that change                     ControlError.TypesAreFixedOverALoop, BranchesAgreeInType
+//   types and shapes that change                     ControlError.TypesAreFixedOverALoop, BranchesAgreeInType,
+//                                                    ASumOfIndicesIsToldHowToBegin
 //   values that may be missing                       ControlError.UsedBeforeItIsSurelyAssigned
 //   empty branches, conditions, places               ControlError.EmptyBranches, ConditionsAreScalarI1, WhereTheyMayStand
 //   0 <= n < 7                                       LangError.TruthValuesTakePartInNoArithmetic
@@ -363,6 +366,19 @@ TEST(LangLoop, StoresAndLoadsKeepTheirOrder) {
     for (auto i : range(n)) {
       store(o + 1, load(o + 1) + i.cast(f32));
       store(o + 1, load(o + 1) + 1.f);
+    }
+  });
+}
+
+TEST(LangLoop, AtomicsOfIgnoredResultsCountEachTrip) {
+  expect_output({10, 6, 5, 5, 5, 5}, 5, [](InOut<float> o, Int n) {
+    store(o, 0.f);
+    store(o + 1, 1.f);
+    store(o + 2 + arange(4), full(f32, {4}, 0.f));
+    for (auto i : range(n)) {
+      atomic_add(o, i.cast(f32));
+      atomic_max(o + 1, load(o + 1) + 1.f);
+      atomic_add(o + 2 + arange(4), 1.f);
     }
   });
 }
