@@ -23,8 +23,6 @@ bool right_identity(Op op, const Literal& l) {
   return zero_is_identity && l.bits == 0;
 }
 
-bool commutes(Op op) { return op == Op::Add || op == Op::Mul || op == Op::And || op == Op::Or || op == Op::Xor; }
-
 /// Whether a literal operand alone decides an integer op: x * 0, x & 0.
 bool absorbs(Op op, const Literal& l) { return (op == Op::Mul || op == Op::And) && !is_float(l.dtype) && l.bits == 0; }
 
@@ -81,6 +79,21 @@ std::optional<Literal> literal_of(const Function& f, Value v) {
   if (inst.op == Op::Constant) return inst.literal();
   if (inst.op == Op::Splat) return literal_of(f, inst.operands[0]);
   return {};
+}
+
+bool commutes(Op op) {
+  switch (op) {
+    case Op::Add:
+    case Op::Mul:
+    case Op::Min:
+    case Op::Max:
+    case Op::And:
+    case Op::Or:
+    case Op::Xor:
+    case Op::Eq:
+    case Op::Ne: return true;
+    default: return false;
+  }
 }
 
 bool rearranges(Op op) {

@@ -16,6 +16,9 @@ std::optional<Literal> literal_of(const Function& f, Value v);
 using Folded = std::variant<std::monostate, Value, Literal>;
 Folded fold(const Function& f, Op op, std::span<const Value> operands, std::span<const Attr> attrs, const Type& result);
 
+/// Whether op(a, b) and op(b, a) are equal bit for bit (NaN payloads aside).
+bool commutes(Op op);
+
 /// Whether `op` has one result whose elements are all elements of its operands, in other places.
 bool rearranges(Op op);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "backend/ir/fold.h"
 #include "backend/ir/layout_zoo.h"
 #include "runtime/base/error.h"
 
@@ -12,21 +13,6 @@ namespace kiln::ir {
 namespace {
 
 constexpr Hw kPlaces[] = {Hw::Register, Hw::Lane, Hw::Warp, Hw::Block};
-
-bool is_commutative(Op op) {
-  switch (op) {
-    case Op::Add:
-    case Op::Mul:
-    case Op::Min:
-    case Op::Max:
-    case Op::And:
-    case Op::Or:
-    case Op::Xor:
-    case Op::Eq:
-    case Op::Ne: return true;
-    default: return false;
-  }
-}
 
 /// A text for the value of `v` in a region, operands of commutative ops in one order; `params` names its parameters.
 std::string expression(const Function& f, Value v, const std::map<std::uint32_t, std::string>& params) {
@@ -40,7 +26,7 @@ std::string expression(const Function& f, Value v, const std::map<std::uint32_t,
   }
   std::vector<std::string> operands;
   for (Value o : inst.operands) operands.push_back(expression(f, o, params));
-  if (is_commutative(inst.op) || inst.op == Op::Fma)  // a fused product commutes, its sum is one operand
+  if (commutes(inst.op) || inst.op == Op::Fma)  // a fused product commutes, its sum is one operand
     std::sort(operands.begin(), operands.begin() + std::min<std::ptrdiff_t>(2, std::ptrdiff_t(operands.size())));
   std::string text = std::string(mnemonic(inst.op)) + "." + f.type(v).str();
   for (const Attr& a : inst.attrs)

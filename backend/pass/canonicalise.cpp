@@ -35,21 +35,6 @@
 namespace kiln::ir {
 namespace {
 
-bool commutes(Op op) {
-  switch (op) {
-    case Op::Add:
-    case Op::Mul:
-    case Op::Min:
-    case Op::Max:
-    case Op::And:
-    case Op::Or:
-    case Op::Xor:
-    case Op::Eq:
-    case Op::Ne: return true;
-    default: return false;
-  }
-}
-
 /// Whether every value of `from` is a value of `to`, so that a cast there and back gives it again.
 bool embeds(DType from, DType to) {
   if (from == to) return true;

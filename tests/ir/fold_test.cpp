@@ -111,6 +111,40 @@ TEST_F(FoldTest, NeutralElementsAgreeWithEval) {  // every rewrite above, over a
   }
 }
 
+/// Two values of `d` whose order decides what `op` gives; empty if there is none among the samples.
+std::string order_matters(Op op, DType d) {
+  const auto differs = [](const Literal& x, const Literal& y) {
+    return x != y && !(is_float(x.dtype) && std::isnan(x.as_double()) && std::isnan(y.as_double()));
+  };
+  const std::uint64_t step = d == DType::bf16 ? 257 : 1, n = std::uint64_t(1) << bits(d);
+  for (std::uint64_t x = 0; x < n; x += step)
+    for (std::uint64_t y = 0; y < x; y += step)
+      if (differs(eval_elementwise(op, {{d, x}, {d, y}}), eval_elementwise(op, {{d, y}, {d, x}})))
+        return std::to_string(x) + ", " + std::to_string(y);
+  return "";
+}
+
+TEST(Commutes, HoldsForTheseOpsAndNoOthers) {
+  for (int i = 0; i < kOpCount; ++i) {
+    const Op op = Op(i);
+    if (!info(op).elementwise || info(op).arity != 2) continue;
+    if (info(op).accuracy.bound != Bound::Exact) {
+      EXPECT_FALSE(commutes(op)) << mnemonic(op);  // nothing is promised bit for bit
+      continue;
+    }
+    std::string example;
+    for (DType d : {DType::i1, DType::u8, DType::i8, DType::bf16}) {
+      const bool takes = is_float(d) ? info(op).rule == TypeRule::Num || info(op).rule == TypeRule::Float ||
+                                           info(op).rule == TypeRule::Cmp
+                         : d == DType::i1 ? info(op).rule == TypeRule::Bits || info(op).rule == TypeRule::Cmp
+                                          : info(op).rule != TypeRule::Float && info(op).rule != TypeRule::Math;
+      if (!takes) continue;
+      if (const std::string found = order_matters(op, d); !found.empty()) example = std::string(name(d)) + " " + found;
+    }
+    EXPECT_EQ(commutes(op), example.empty()) << mnemonic(op) << ": " << example;
+  }
+}
+
 TEST_F(FoldTest, CastsAlwaysRound) {  // docs/pitfalls.md A22
   const Value r = var(f32);
   const Value there = b.cast(r, DType::bf16, false, {}), back = b.cast(there, f32, false, {});
