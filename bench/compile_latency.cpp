@@ -8,44 +8,14 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "backend/compile.h"
-#include "backend/target.h"
-#include "bench/kernels.h"
-#include "runtime/device_impl.h"
+#include "bench/cases.h"
 
 namespace kiln::bench {
 namespace {
 
-constexpr std::int64_t kElements = 4096;
-
-class Clock {
- public:
-  /// Milliseconds since the last call, or since construction.
-  double lap_ms() {
-    const auto now = std::chrono::steady_clock::now();
-    const double ms = std::chrono::duration<double, std::milli>(now - last_).count();
-    last_ = now;
-    return ms;
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
-struct Arguments {
-  Device device = Device::best();
-  Stream stream{device};
-  Buffer<float> a{device, kElements}, c{device, kElements};
-  Arguments() {
-    a.fill_bytes(0);
-    stream.synchronize();
-  }
-  void launch(int block) {
-    add_relu.launch(stream, cdiv(kElements, block), a, a, c, kElements, Const(block));
-    stream.synchronize();
-  }
-};
+constexpr int kRounds = 5;
 
 // A folder for one cold cache, removed with the object.
 class CacheFolder {
@@ -67,82 +37,115 @@ class CacheFolder {
   std::filesystem::path path_;
 };
 
-// Runs a probe in a new process; the driver's own cache of assembled PTX is off, so that cold is cold.
-std::map<std::string, double> spawn_probe(const char* probe, const std::string& cache_dir) {
+// --- the new process
+// --------------------------------------------------------------------------------------------------
+
+double launch_ms(const Workload& w, const Stream& stream) {
+  const auto begin = std::chrono::steady_clock::now();
+  w.launch(stream, 0);
+  stream.synchronize();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// --- and the one that asks
+// --------------------------------------------------------------------------------------------
+
+// All that the process prints; the driver's own cache of assembled PTX is off, so that cold is cold.
+std::string run_probe(const std::vector<Case>& cases, const std::string& environment) {
+  std::string probe;
+  for (const Case& c : cases) probe += (probe.empty() ? "[" : ",") + to_json(c);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
-      fmt::format("CUDA_CACHE_DISABLE=1 KILN_LOG=0 KILN_CACHE_DIR='{}' '{}' bench --probe {}", cache_dir, program, probe);
+      fmt::format("CUDA_CACHE_DISABLE=1 {} '{}' bench --probe '{}]' 2>&1", environment, program, probe);
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw UserError("cannot start " + program);
   std::string output;
   for (int c; (c = fgetc(pipe)) != EOF;) output += static_cast<char>(c);
   const int status = pclose(pipe);
   if (status != 0) throw UserError(fmt::format("'{}' ended with status {}: {}", command, status, output));
-  return nlohmann::json::parse(output).get<std::map<std::string, double>>();
+  return output;
 }
 
-Figure figure(const char* peer, const char* state, const std::string& stage, const std::vector<double>& ms) {
-  return {.what = {"compile_latency", {}, ""},
-          .peer = peer,
-          .ms = median(ms),
-          .state = state,
-          .stage = stage,
-          .samples = static_cast<int>(ms.size())};
+/// [{"first": milliseconds, "again": …}, …], one for each case.
+nlohmann::json launches(const std::vector<Case>& cases, const CacheFolder& cache) {
+  return nlohmann::json::parse(run_probe(cases, fmt::format("KILN_LOG=0 KILN_CACHE_DIR='{}'", cache.path())));
 }
 
-nlohmann::json probe_launches() {
-  Arguments args;
-  Clock clock;
-  args.launch(kBlock);
-  const double first = clock.lap_ms();
-  args.launch(kBlock);
-  const double again = clock.lap_ms();
-  args.launch(kBlock / 2);
-  return {{"first", first}, {"again", again}, {"variant", clock.lap_ms()}};
+/// Milliseconds by stage: the tables that KILN_TIME prints, added up.
+std::map<std::string, double> stages(const Case& what) {
+  static const std::map<std::string, std::string> kParts{
+      {"trace", "trace"}, {"emit", "llvm"}, {"llvm", "llvm"}, {"ptx", "llvm"}, {"load", "driver"}};
+  std::map<std::string, double> ms;
+  std::istringstream output(run_probe({what}, "KILN_LOG=1 KILN_TIME=1"));
+  bool inside = false;
+  for (std::string line; std::getline(output, line);) {
+    std::string stage;
+    double us = 0;
+    std::istringstream words(line);
+    if (line.find("time of kernel '") != line.npos) inside = true;
+    else if (!inside || !line.starts_with("  ") || !(words >> stage >> us) || stage == "sum") inside = false;
+    else ms[kParts.contains(stage) ? kParts.at(stage) : "passes"] += us / 1e3;
+  }
+  return ms;
 }
 
-nlohmann::json probe_stages() {
-  Arguments args;
-  Clock clock;
-  const Trace trace = add_relu.trace(args.a, args.a, args.c, kElements, Const(kBlock));
-  const double traced = clock.lap_ms();
-  CompileStats stats;
-  const rt::KernelImage image =
-      compile(trace.function(), target_named(args.device.target(), args.device.ptx_version()), {}, &stats);
-  const double compiled = clock.lap_ms();
-  const auto loaded = args.device.load(image);
-  const double driver = clock.lap_ms();
-  double llvm = 0;
-  for (const StageTime& t : stats.times)
-    if (t.stage == "emit" || t.stage == "llvm" || t.stage == "ptx") llvm += t.us / 1e3;
-  return {{"trace", traced}, {"passes", compiled - llvm}, {"llvm", llvm}, {"driver", driver}};
+/// Samples by the figure's peer, state and stage.
+using Samples = std::map<std::array<std::string, 3>, std::vector<double>>;
+
+void sample(const LatencyCase& what, Samples& samples) {
+  const std::string first = "kiln " + what.first.name + " first",
+                    second = "kiln " + what.first.name + " second variant";
+  std::vector<Case> cases{what.first};
+  if (!what.variant.name.empty()) cases.push_back(what.variant);
+  const CacheFolder cache;
+  const auto cold = launches(cases, cache), warm = launches(cases, cache);
+  samples[{first, "cold", ""}].push_back(cold[0]["first"]);
+  samples[{first, "disk cache", ""}].push_back(warm[0]["first"]);
+  samples[{first, "memory cache", ""}].push_back(warm[0]["again"]);
+  if (cases.size() > 1) {
+    samples[{second, "cold", ""}].push_back(cold[1]["first"]);
+    samples[{second, "disk cache", ""}].push_back(warm[1]["first"]);
+  }
+  for (const auto& [stage, ms] : stages(what.first)) samples[{first, "cold", stage}].push_back(ms);
 }
 
 }  // namespace
 
-std::string probe_compile_latency(const std::string& probe) {
-  if (probe == "launches") return probe_launches().dump();
-  if (probe == "stages") return probe_stages().dump();
-  throw UserError(fmt::format("probe '{}' is not known; known: launches, stages", probe));
+std::vector<LatencyCase> add_relu_latency() { return {{{"add_relu", {32768}, "f32"}, {"add_relu", {4096}, "f32"}}}; }
+
+std::vector<LatencyCase> library_latency() {
+  std::vector<LatencyCase> out;
+  for (const std::int64_t width : {1024, 4096, 8192, 32768}) out.push_back({{"softmax", {16, width}, "bf16"}});
+  for (const char* name : {"layernorm", "rmsnorm", "add_rmsnorm"}) out.push_back({{name, {16, 8192}, "bf16"}});
+  return out;
 }
 
-std::vector<Figure> measure_compile_latency() {
-  constexpr int kRounds = 7;
-  std::map<std::string, std::vector<double>> cold, warm, stages;
-  for (int i = 0; i < kRounds; ++i) {
-    const CacheFolder cache;
-    for (const auto& [key, ms] : spawn_probe("launches", cache.path())) cold[key].push_back(ms);
-    for (const auto& [key, ms] : spawn_probe("launches", cache.path())) warm[key].push_back(ms);
-    for (const auto& [key, ms] : spawn_probe("stages", "off")) stages[key].push_back(ms);
-  }
-  std::vector<Figure> out{figure("kiln add_relu first", "cold", "", cold["first"]),
-                          figure("kiln add_relu second variant", "cold", "", cold["variant"]),
-                          figure("kiln add_relu first", "disk cache", "", warm["first"]),
-                          figure("kiln add_relu second variant", "disk cache", "", warm["variant"]),
-                          figure("kiln add_relu first", "memory cache", "", warm["again"])};
-  for (const char* stage : {"trace", "passes", "llvm", "driver"})
-    out.push_back(figure("kiln add_relu first", "cold", stage, stages[stage]));
+std::vector<Figure> measure_compile_latency(const LatencyCase& what) {
+  Samples samples;
+  for (int i = 0; i < kRounds; ++i) sample(what, samples);
+  std::vector<Figure> out;
+  for (const auto& [key, ms] : samples)
+    out.push_back({.what = {"compile_latency", what.first.shape, what.first.dtype},
+                   .peer = key[0],
+                   .ms = median(ms),
+                   .state = key[1],
+                   .stage = key[2],
+                   .samples = static_cast<int>(ms.size())});
   return out;
+}
+
+std::string probe_compile_latency(const std::string& probe) {
+  const Device device = Device::best();
+  const Stream stream(device);
+  std::vector<Workload> workloads;
+  for (const auto& what : nlohmann::json::parse(probe)) workloads.push_back(prepare(device, parse_case(what.dump())));
+  stream.synchronize();
+  nlohmann::json answer = nlohmann::json::array();
+  for (const Workload& w : workloads) {
+    const double first = launch_ms(w, stream), again = launch_ms(w, stream);
+    answer.push_back({{"first", first}, {"again", again}});
+  }
+  return answer.dump();
 }
 
 }  // namespace kiln::bench

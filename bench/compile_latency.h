@@ -7,13 +7,23 @@
 
 namespace kiln::bench {
 
-/// Spawns this program again (`kiln bench --probe …`) with a fresh cache folder, several times; medians. The stages are
-/// measured in processes of their own, without any cache.
-std::vector<Figure> measure_compile_latency();
+/// A kernel whose first launch is measured, and another specialisation of it that is launched next (or no name).
+struct LatencyCase {
+  Case first, variant = {};
+};
 
-/// What the new process does, after it has opened the device: "launches" times the first launch of add_relu, a second
-/// one and one with another block size; "stages" times tracing, the passes, LLVM and the device's loading. One JSON
-/// object.
+/// add_relu and a second variant of it. / The library's operators, on few rows: a launch takes next to no time.
+std::vector<LatencyCase> add_relu_latency();
+std::vector<LatencyCase> library_latency();
+
+/// Medians over new processes of this program (`kiln bench --probe …`), each round with a fresh cache folder. The
+/// stages are measured in processes of their own, without any cache, and are those of KILN_TIME: "trace", "passes",
+/// "llvm" and "driver", which is what the device makes of the PTX; where an operator launches several kernels they are
+/// added.
+std::vector<Figure> measure_compile_latency(const LatencyCase&);
+
+/// What the new process does. `probe` is a JSON array of cases; the answer is an array of the milliseconds that their
+/// launches took, in turn: {"first":…,"again":…}. Buffers are made before.
 std::string probe_compile_latency(const std::string& probe);
 
 }  // namespace kiln::bench

@@ -6,9 +6,25 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.h"
+
 namespace kiln::bench {
 
 static double rounded(double value, double per_unit) { return std::round(value * per_unit) / per_unit; }
+
+std::string to_json(const Case& what) {
+  return nlohmann::ordered_json{{"case", what.name}, {"shape", what.shape}, {"dtype", what.dtype}}.dump();
+}
+
+Case parse_case(const std::string& line) {
+  const auto json = nlohmann::json::parse(line);
+  if (!json.is_object() || !json.contains("case"))
+    throw UserError("expected an object with \"case\", \"shape\" and \"dtype\"");
+  for (const auto& extent : json.value("shape", nlohmann::json::array()))
+    if (!extent.is_number_integer()) throw UserError("shape: expected whole numbers, got " + extent.dump());
+  return {json.at("case").get<std::string>(), json.value("shape", std::vector<std::int64_t>{}),
+          json.value("dtype", std::string())};
+}
 
 std::string to_json(const Figure& f) {
   nlohmann::ordered_json line{{"case", f.what.name}, {"peer", f.peer}};

@@ -26,6 +26,11 @@ struct Figure {
   int samples = 0;         ///< repetitions behind the median
 };
 
+/// {"case":"add_relu","shape":[100],"dtype":"f32"}, and back; throws UserError, or nlohmann::json::exception for what
+/// is no JSON at all or has wrong types.
+std::string to_json(const Case& what);
+Case parse_case(const std::string& line);
+
 /// {"case":"add_relu","peer":"kiln","shape":[100],"dtype":"f32","us":1.1,"gbs":1.0}
 std::string to_json(const Figure& figure);
 /// The same for a reader, aligned.

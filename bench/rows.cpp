@@ -65,7 +65,7 @@ Workload prepare_add_rmsnorm(const Device& device, const Shape& shape) {
   const Rotation rotation = rotation_for(2 * e.elements * sizeof(bf16));
   Random random;
   auto x = random.buffers<bf16>(device, rotation.sets, e.elements),
-             residual = random.buffers<bf16>(device, rotation.sets, e.elements);
+       residual = random.buffers<bf16>(device, rotation.sets, e.elements);
   auto weight = random.buffers<bf16>(device, 1, e.cols);
   InTurn<bf16> sum(device, rotation.launches, e.elements), y(device, rotation.launches, e.elements);
   return {traffic(e, 4), rotation.launches, [=](const Stream& on, int i) mutable {

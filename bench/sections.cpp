@@ -27,9 +27,12 @@ void run_overhead(const Device& device, const Sink& sink) {
   sink(measure_graph_node(stream));
 }
 
-void run_compile_latency(const Device&, const Sink& sink) {
-  for (const Figure& f : measure_compile_latency()) sink(f);
+void run_latency(const std::vector<LatencyCase>& cases, const Sink& sink) {
+  for (const LatencyCase& c : cases)
+    for (const Figure& f : measure_compile_latency(c)) sink(f);
 }
+void run_compile_latency(const Device&, const Sink& sink) { run_latency(add_relu_latency(), sink); }
+void run_library_latency(const Device&, const Sink& sink) { run_latency(library_latency(), sink); }
 
 }  // namespace
 
@@ -41,6 +44,7 @@ const std::vector<Section>& sections() {
        run_overhead},
       {"compile_latency", "first launch in a new process: nothing cached, disk cache, memory cache; by stage", false,
        run_compile_latency},
+      {"library_latency", "the same of the library's operators", false, run_library_latency},
   };
   return table;
 }

@@ -14,16 +14,6 @@
 namespace kiln::bench {
 namespace {
 
-Case parse_case(const std::string& line) {
-  const auto json = nlohmann::json::parse(line);
-  if (!json.is_object() || !json.contains("case"))
-    throw UserError("expected an object with \"case\", \"shape\" and \"dtype\"");
-  for (const auto& extent : json.value("shape", nlohmann::json::array()))
-    if (!extent.is_number_integer()) throw UserError("shape: expected whole numbers, got " + extent.dump());
-  return {json.at("case").get<std::string>(), json.value("shape", std::vector<std::int64_t>{}),
-          json.value("dtype", std::string())};
-}
-
 class Server {
  public:
   explicit Server(const Device& device) : stream_(device) {}

@@ -33,32 +33,36 @@ class InTurn {
   std::vector<Buffer<T>> buffers_;
 };
 
-/// Fills buffers with values in [-1, 1) of random bits: data with structure draws less power, which makes a kernel look
+/// Makes buffers with values in [-1, 1) of random bits: data with structure draws less power, which makes a kernel look
 /// faster.
 class Random {
  public:
   template <class T>
   InTurn<T> buffers(const Device& device, int count, std::size_t n) {
     InTurn<T> out(device, count, n);
-    for (Buffer<T>& b : out.all()) fill(b);
+    const std::vector<T> pool = values<T>(std::min(kPool, n * static_cast<std::size_t>(count)));
+    std::size_t next = 0;
+    for (Buffer<T>& b : out.all())
+      for (std::size_t at = 0; at < n;) {
+        const std::size_t part = std::min(n - at, pool.size() - next);
+        b.upload(std::span<const T>(pool).subspan(next, part), at);
+        at += part;
+        next = (next + part) % pool.size();
+      }
     return out;
   }
 
  private:
-  static constexpr std::size_t kPeriod = std::size_t{1} << 22;  // elements after which a buffer repeats
+  static constexpr std::size_t kPool = std::size_t{1} << 22;  // elements after which the values repeat
 
   template <class T>
-  T value() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return static_cast<T>(static_cast<float>(static_cast<std::int32_t>(state_)) * 0x1p-31f);
-  }
-
-  template <class T>
-  void fill(Buffer<T>& b) {
-    std::vector<T> values(std::min(b.size(), kPeriod));
-    for (T& v : values) v = value<T>();
-    for (std::size_t at = 0; at < b.size(); at += values.size())
-      b.upload(std::span<const T>(values).first(std::min(values.size(), b.size() - at)), at);
+  std::vector<T> values(std::size_t n) {
+    std::vector<T> out(n);
+    for (T& v : out) {
+      state_ = state_ * 1664525u + 1013904223u;
+      v = static_cast<T>(static_cast<float>(static_cast<std::int32_t>(state_)) * 0x1p-31f);
+    }
+    return out;
   }
 
   std::uint32_t state_ = 0x9e3779b9u;

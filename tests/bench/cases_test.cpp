@@ -6,6 +6,7 @@
 
 #include <ostream>
 
+#include "bench/compile_latency.h"
 #include "tests/support/expect_error.h"
 
 namespace kiln::bench {
@@ -57,6 +58,17 @@ TEST(Cases, RefuseOtherDtypesAndShapes) {
   for (const Shape& shape : {Shape{}, Shape{8}, Shape{8, 8, 8}, Shape{8, 0}, Shape{-8, 8}, Shape{1ll << 40, 1ll << 40}})
     EXPECT_THAT(refusal({"softmax", shape, "bf16"}), testing::HasSubstr("the shape must be 2 positive numbers"));
   EXPECT_THAT(refusal({"add_relu", {8, 8}, "f32"}), testing::HasSubstr("must be 1 positive number, "));
+}
+
+TEST(LatencyCases, AreCasesAndLaunch) {
+  const Stream stream(simulator());
+  for (const auto& list : {add_relu_latency(), library_latency()})
+    for (const LatencyCase& c : list) {
+      SCOPED_TRACE(to_json(c.first));
+      prepare(simulator(), c.first).launch(stream, 0);
+      if (!c.variant.name.empty()) prepare(simulator(), c.variant).launch(stream, 0);
+      stream.synchronize();
+    }
 }
 
 TEST(Cases, HaveTheShapesOfTheirSections) {

@@ -12,6 +12,11 @@ TEST(Figure, LeavesOutOfItsJsonWhatDoesNotApply) {
             R"({"case":"compile_latency","peer":"kiln add_relu first","state":"cold","ms":12.5})");
 }
 
+TEST(Case, IsTheSameAfterJson) {
+  for (const Case& c : {Case{"add_relu", {100}, "f32"}, Case{"softmax", {8, 1024}, "bf16"}, Case{"graph_node", {}, ""}})
+    EXPECT_EQ(parse_case(to_json(c)), c);
+}
+
 TEST(Figure, NamesEveryPartForAReader) {
   const std::string text = to_text({.what = {"add_relu", {8, 16}, "f32"}, .us = 2, .gbs = 3});
   for (const char* part : {"add_relu", "[8, 16]", "f32", "kiln", "2.000 us", "3.0 GB/s"})
