@@ -28,9 +28,9 @@ Tile chunk_positions() {
 inline Tile lane_sum(const Tile& x) { return sum(sum(x, 2), 0); }
 inline Tile lane_max(const Tile& x) { return max(max(x, 2), 0); }
 
-/// e^x to the accuracy that a result of type T keeps.
-template <class T>
-Tile exp_for(const Tile& x) {
+/// e^x, of a tile or scalar, to the accuracy that a result of type T keeps.
+template <class T, class X>
+X exp_for(const X& x) {
   if constexpr (sizeof(T) < 4) return fast::exp(x);
   else return exp(x);
 }
