@@ -76,18 +76,24 @@ std::vector<std::vector<std::string>> cpp_blocks(const std::string& page) {
   return blocks;
 }
 
-TEST(LanguagePage, ShowsOnlyCodeThatTheTestsCompile) {
+void expect_only_compiled_code(const char* page, const char* test, std::size_t least) {
   const auto root = source_dir();
   if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
-  const auto blocks = cpp_blocks(read_page(*root / "docs" / "language.md"));
-  const auto code = stripped_lines(read_page(*root / "tests" / "docs" / "language_test.cpp"));
-  ASSERT_GT(blocks.size(), 5u);
+  const auto blocks = cpp_blocks(read_page(*root / "docs" / page));
+  const auto code = stripped_lines(read_page(*root / "tests" / "docs" / test));
+  ASSERT_GE(blocks.size(), least);
   for (const auto& block : blocks) {
     EXPECT_NE(std::search(code.begin(), code.end(), block.begin(), block.end()), code.end())
-        << "not in tests/docs/language_test.cpp:\n"
+        << "not in tests/docs/" << test << ":\n"
         << testing::PrintToString(block);
   }
 }
+
+TEST(LanguagePage, ShowsOnlyCodeThatTheTestsCompile) {
+  expect_only_compiled_code("language.md", "language_test.cpp", 6);
+}
+
+TEST(LibraryPage, ShowsOnlyCodeThatTheTestsCompile) { expect_only_compiled_code("library.md", "library_test.cpp", 2); }
 
 /// Every `TEST(Suite, Name)` of the tree, as Suite.Name.
 std::set<std::string> tests_of(const std::filesystem::path& folder) {
