@@ -39,6 +39,16 @@ struct Const {
 template <class T>
 Const(T) -> Const<T>;
 
+// Two Consts are two C++ numbers; without these, the operators of Scalars are candidates, too.
+#define KILN_BINARY(sym, op)                                              \
+  template <Arithmetic A, Arithmetic B>                                   \
+  constexpr auto operator sym(Const<A> a, Const<B> b) requires requires { \
+    a.value sym b.value;                                                  \
+  }                                                                       \
+  { return a.value sym b.value; }
+#define KILN_COMPOUND(sym, op)
+#include "dsl/lang/operators.def"
+
 namespace detail {
 
 /// A C++ number before it takes the dtype of its context. `own` is its dtype where there is none: i1, i32, i64, u64

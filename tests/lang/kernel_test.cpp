@@ -110,6 +110,19 @@ TEST(LangKernel, CapturesBelongToTheObject) {
   });
 }
 
+TEST(LangKernel, ConstsAreNumbersAmongThemselves) {
+  auto k = kernel("consts", [](Out<float> o, Const<int> a, Const<int> b, Const<float> f) {
+    static_assert(std::same_as<decltype(a * b), int> && std::same_as<decltype(a < b), bool>);
+    Tile t = full(DType::f32, {a * b - b}, f * f + float(a));
+    if (a < b && a != b && (a << a) % b == 3) store(o + arange(a * b - b), t + arange(a, a * b - b + a).cast(f32));
+  });
+  on_each_device([&](const Device& d) {
+    Buffer<float> o = buffer_of(d, std::vector<float>(6, -1.f));
+    k.launch(Stream(d), 1, o, 2, 5, 0.5f);
+    EXPECT_EQ(o.to_vector(), (std::vector<float>{4.25f, 5.25f, 6.25f, 7.25f, 8.25f, -1}));
+  });
+}
+
 TEST(LangKernel, FloatConstIsKeyedByItsBits) {
   auto k = kernel("const_float", [](Out<float> c, Const<float> v) { store(c, v); });
   on_each_device([&](const Device& d) {
