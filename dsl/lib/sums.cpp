@@ -88,6 +88,9 @@ template <Real T>
 void sum_all(On on, Vector<const T> x, Vector<float> out) {
   check<T>(on.at, x, out);
   const std::int64_t n = sum_workspace(on.stream.device());
+  if (on.stream.capturing())
+    throw UserError(on.at,
+                    fmt::format("sum_all: the stream is being captured, so a workspace of {} floats is needed", n));
   Buffer<float> workspace(on.stream, std::size_t(n), on.at);
   sum_all<T>(on, x, out, {workspace, {n}});
 }

@@ -10,9 +10,10 @@ namespace kiln::lib {
 /// · (n / (65536 · M) + 96) · Σ |x[i]|. Memory traffic: one read, in two kernels.
 ///
 /// The sums of the programs meet in `workspace`: at least sum_workspace(device) floats that hold nothing of worth, and
-/// that no other stream uses meanwhile. Without one a buffer is taken from the stream's pool, which is not possible
-/// while the stream is captured into a graph. Errors: UserError for an out of another size than 1, or a workspace that
-/// is too small; see also matrix.h. Example: `lib::sum_all<float>(stream, {x, {n}}, {out, {1}});`
+/// that no other stream uses meanwhile. Without one a buffer is taken from the stream's pool, which a stream that is
+/// captured into a graph has not. Errors: UserError for an out of another size than 1, a workspace that is too small,
+/// or none while the stream is captured; see also matrix.h. Example: `lib::sum_all<float>(stream, {x, {n}}, {out,
+/// {1}});`
 template <Real T>
 void sum_all(On, Vector<const T> x, Vector<float> out, Vector<float> workspace);
 template <Real T>
