@@ -60,7 +60,7 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kCaptureImplicit = 906;
 inline constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kMaxSharedBytesOptin = 97,
                      kMemoryPoolsSupported = 115;
 // Function attributes.
-inline constexpr int kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4, kMaxDynamicSharedBytes = 8,
+inline constexpr int kMaxThreads = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4, kMaxDynamicSharedBytes = 8,
                      kNonPortableCluster = 14;
 // Launch attributes, and the words that introduce a packed parameter buffer.
 inline constexpr int kAttributeCluster = 4, kAttributeProgrammaticSerialization = 6;

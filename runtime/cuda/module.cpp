@@ -129,6 +129,10 @@ void CudaKernel::configure() {
     driver.call(driver.function_attribute, what, &value, which, function_);
     return value;
   };
+  // As many as the kernel's registers leave room for.
+  const std::uint32_t threads = recipe.block[0] * recipe.block[1] * recipe.block[2];
+  if (const int most = attribute(cu::kMaxThreads); threads > std::uint32_t(most))
+    throw DeviceError(fmt::format("{}: a block of {} threads, at most {} are possible", identify(), threads, most));
   // Asking also makes a lazily loading driver load the function now, not inside a capture.
   image_.report.registers = attribute(cu::kRegisters);
   image_.report.spill_bytes = attribute(cu::kLocalBytes);  // Kiln's kernels have no local arrays: all of it is spills

@@ -118,6 +118,31 @@ TEST_P(Refusals, AllocationBeyondTheDevice) {
   expect_usable();
 }
 
+/// A tile that is turned in shared memory.
+constinit auto turn = kernel("turn", [](In<double> x, Out<double> y, Const<int> N) {
+  Tile r = expand(arange(N), 1), c = arange(N);
+  store(y + r * N + c, trans(load(x + r * N + c)));
+});
+// Both refusals name what is needed and what there is, before anything runs.
+TEST_P(Refusals, MoreSharedMemoryOrThreadsThanTheDeviceHas) {
+  if (device().kind() == DeviceKind::Interpreter)
+    GTEST_SKIP() << "the interpreter has neither threads nor shared memory";
+  Stream s(device());
+  const std::size_t n = 256 * 256;
+  Buffer<double> x(device(), n), y(device(), n);
+  y.upload(std::vector<double>(n, 3));
+  device().reset_counters();
+  const std::string memory = message_of<UserError>([&] { turn.with({.num_warps = 32}).launch(s, 1, x, y, 256); });
+  EXPECT_THAT(memory, HasSubstr("turn: needs 524288 bytes of shared memory"));
+  EXPECT_THAT(memory, HasSubstr("has " + std::to_string(device().max_shared_bytes())));
+  EXPECT_THAT(message_of<UserError>([&] { turn.with({.num_warps = 64}).launch(s, 1, x, y, 32); }),
+              HasSubstr("turn: num_warps 64 is 2048 threads, at most 1024 fit a block"));
+  s.synchronize();
+  EXPECT_EQ(device().counters().launches, 0u);
+  EXPECT_EQ(y.to_vector(), std::vector<double>(n, 3));
+  expect_usable();
+}
+
 // A fault is reported at synchronize with kernel and line. A GPU's context does not survive one, so only the others run
 // it.
 TEST_P(Refusals, AccessOutOfBoundsNamesTheLine) {

@@ -165,13 +165,12 @@ TEST_F(CudaLaunch, FailedLaunchNamesKernelGridAndDevice) {
   const Stream s(d);
   Args args(d, 16);
   fail_next("cuLaunchKernel", 1);
-  EXPECT_THAT(
-      thrown<DeviceError>([&] {
-        launch(*kernel, s, {4, 2}, args.pack);
-      }),
-      EndsWith(
-          "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (1, text of the driver): kernel add for sm_90a on Fake GPU A (cuda:0), "
-          "grid [4, 2, 1], block [128, 1, 1], 0 bytes of shared memory"));
+  EXPECT_THAT(thrown<DeviceError>([&] {
+                launch(*kernel, s, {4, 2}, args.pack);
+              }),
+              EndsWith("cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (1, text of the driver): kernel add for sm_90a on "
+                       "Fake GPU A (cuda:0), "
+                       "grid [4, 2, 1], block [128, 1, 1], 0 bytes of shared memory"));
   EXPECT_EQ(d.counters().launches, 0u);
   launch(*kernel, s, {4, 2}, args.pack);  // and the device is usable
 }
@@ -313,6 +312,15 @@ TEST_F(CudaLaunch, TooMuchSharedMemoryIsRefusedAtLoad) {
   const std::uint64_t from = fake_->call_count;
   d.load(image);
   EXPECT_TRUE(called_since("cuFuncSetAttribute", from));
+}
+
+TEST_F(CudaLaunch, TooManyThreadsAreRefusedAtLoadAndTheModuleUnloaded) {
+  KernelImage image = add_image();
+  image.candidates[0].block = {512, 4, 1};
+  const Device d = open();
+  EXPECT_THAT(thrown<DeviceError>([&] { d.load(image); }),
+              HasSubstr("a block of 2048 threads, at most 1024 are possible"));
+  EXPECT_EQ(fake_->modules, 0);
 }
 
 TEST_F(CudaLaunch, HiddenParameterThatNobodyProvidesIsRefusedAtLoad) {

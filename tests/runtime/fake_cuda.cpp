@@ -321,7 +321,11 @@ Result cuModuleGetFunction(Function* f, Module m, const char* name) {
 }
 Result cuFuncGetAttribute(int* v, int which, Function) {
   ENTER_IN_CONTEXT(cuFuncGetAttribute);
-  *v = which == kRegisters ? 42 : which == kLocalBytes ? 16 : which == kStaticSharedBytes ? 1024 : -1;
+  *v = which == kMaxThreads          ? 1024
+       : which == kRegisters         ? 42
+       : which == kLocalBytes        ? 16
+       : which == kStaticSharedBytes ? 1024
+                                     : -1;
   return kSuccess;
 }
 Result cuFuncSetAttribute(Function, int, int) {
