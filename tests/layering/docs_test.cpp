@@ -98,7 +98,7 @@ TEST(LibraryPage, ShowsOnlyCodeThatTheTestsCompile) { expect_only_compiled_code(
 /// Every `TEST(Suite, Name)` of the tree, as Suite.Name.
 std::set<std::string> tests_of(const std::filesystem::path& folder) {
   std::set<std::string> all;
-  const std::regex declared(R"((?:^|\n)TEST(?:_F|_P)?\((\w+), (\w+)\))");
+  const std::regex declared(R"((?:^|\n)(?:TYPED_)?TEST(?:_F|_P)?\((\w+), (\w+)\))");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".cpp") continue;
     const std::string text = read_page(entry.path());
