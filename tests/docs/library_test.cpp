@@ -30,5 +30,17 @@ TEST(LibraryPage, TakesRowsThatLieApart) {
   for (float v : out.to_vector()) EXPECT_NEAR(v, -std::log(2.f), 1e-6);
 }
 
+TEST(LibraryPage, MovesParametersAgainstTheirGradient) {
+  const Device device = Device::simulator();
+  const Stream stream(device);
+  const int n = 2, step = 1;
+  Buffer<float> param(device, 2), grad(device, 2), m(device, 2), v(device, 2);
+  for (Buffer<float>* b : {&param, &m, &v}) b->fill_bytes(0);
+  grad.upload(std::vector<float>{5, -0.25f});
+  lib::adam_step<float>(stream, {param, {n}}, {grad, {n}}, {m, {n}}, {v, {n}}, {.lr = 3e-4, .weight_decay = 0}, step);
+  EXPECT_NEAR(param.to_vector()[0], -3e-4, 1e-9);  // the first step is as long as lr, whatever the gradient
+  EXPECT_NEAR(param.to_vector()[1], 3e-4, 1e-9);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -93,7 +93,27 @@ TEST(LanguagePage, ShowsOnlyCodeThatTheTestsCompile) {
   expect_only_compiled_code("language.md", "language_test.cpp", 6);
 }
 
-TEST(LibraryPage, ShowsOnlyCodeThatTheTestsCompile) { expect_only_compiled_code("library.md", "library_test.cpp", 2); }
+TEST(LibraryPage, ShowsOnlyCodeThatTheTestsCompile) { expect_only_compiled_code("library.md", "library_test.cpp", 3); }
+
+// Each function that a header of dsl/lib declares for users has a row in the table.
+TEST(LibraryPage, HasARowForEachFunction) {
+  const auto root = source_dir();
+  if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
+  const std::string page = read_page(*root / "docs" / "library.md");
+  std::size_t functions = 0;
+  for (const std::string& include : stripped_lines(read_page(*root / "dsl" / "lib" / "lib.h"))) {
+    if (!include.starts_with("#include \"")) continue;
+    std::istringstream header(read_page(*root / include.substr(10, include.size() - 11)));
+    static const std::regex declared("void (\\w+)\\(On");
+    for (std::string line; std::getline(header, line);) {
+      std::smatch found;
+      if (!std::regex_search(line, found, declared)) continue;
+      ++functions;
+      EXPECT_THAT(page, HasSubstr("| `" + found[1].str() + "(")) << include;
+    }
+  }
+  EXPECT_GE(functions, 5u);
+}
 
 /// Every `TEST(Suite, Name)` of the tree, as Suite.Name.
 std::set<std::string> tests_of(const std::filesystem::path& folder) {
