@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/library.h"
 #include "bench/pointwise.h"
 #include "bench/rows.h"
 
@@ -40,6 +41,11 @@ const std::vector<CaseRow>& case_rows() {
       {"rows", "layernorm", "bf16", kRows, prepare_layernorm},
       {"rows", "rmsnorm", "bf16", kRows, prepare_rmsnorm},
       {"rows", "add_rmsnorm", "bf16", kRows, prepare_add_rmsnorm},
+      {"library", "gelu_bias_scale_residual", "bf16", {{8192, 8192}}, prepare_gelu_bias_scale_residual},
+      {"library", "swiglu", "bf16", {{8192, 14336}}, prepare_swiglu},
+      {"library", "transpose", "bf16", {{16384, 16384}}, prepare_transpose},
+      {"library", "sum_all", "f32", {{1 << 28}}, prepare_sum_all},
+      {"library", "cross_entropy", "bf16", {{8192, 128256}}, prepare_cross_entropy},
   };
   return rows;
 }

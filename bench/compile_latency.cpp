@@ -111,12 +111,17 @@ void sample(const LatencyCase& what, Samples& samples) {
 
 }  // namespace
 
-std::vector<LatencyCase> add_relu_latency() { return {{{"add_relu", {32768}, "f32"}, {"add_relu", {4096}, "f32"}}}; }
+// The least size that is launched in blocks of 1024, and one in blocks of 128 (kernels.h).
+std::vector<LatencyCase> add_relu_latency() { return {{{"add_relu", {16400}, "f32"}, {"add_relu", {4096}, "f32"}}}; }
 
 std::vector<LatencyCase> library_latency() {
   std::vector<LatencyCase> out;
   for (const std::int64_t width : {1024, 4096, 8192, 32768}) out.push_back({{"softmax", {16, width}, "bf16"}});
   for (const char* name : {"layernorm", "rmsnorm", "add_rmsnorm"}) out.push_back({{name, {16, 8192}, "bf16"}});
+  for (const Case& c : {Case{"gelu_bias_scale_residual", {16, 8192}, "bf16"}, Case{"swiglu", {16, 14336}, "bf16"},
+                        Case{"transpose", {512, 512}, "bf16"}, Case{"sum_all", {1 << 20}, "f32"},
+                        Case{"cross_entropy", {16, 128256}, "bf16"}})
+    out.push_back({c});
   return out;
 }
 

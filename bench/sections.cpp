@@ -20,6 +20,7 @@ void run_cases(const std::string& section, const Device& device, const Sink& sin
 
 void run_pointwise(const Device& device, const Sink& sink) { run_cases("pointwise", device, sink); }
 void run_rows(const Device& device, const Sink& sink) { run_cases("rows", device, sink); }
+void run_library(const Device& device, const Sink& sink) { run_cases("library", device, sink); }
 
 void run_overhead(const Device& device, const Sink& sink) {
   const Stream stream(device);
@@ -40,6 +41,8 @@ const std::vector<Section>& sections() {
   static const std::vector<Section> table{
       {"pointwise", "GPU time and bandwidth of add_relu, and the copy ceiling", true, run_pointwise},
       {"rows", "the same of the library's row operators, from 1024 to 131072 elements a row", true, run_rows},
+      {"library", "the same of its other operators: pointwise chains, transpose, sum_all, cross_entropy", true,
+       run_library},
       {"overhead", "host cost of a launch against a bare cuLaunchKernel; a kernel's cost in a graph", true,
        run_overhead},
       {"compile_latency", "first launch in a new process: nothing cached, disk cache, memory cache; by stage", false,

@@ -2,6 +2,7 @@
 // timing (prepared.h) needs a GPU.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <span>
 #include <vector>
@@ -17,6 +18,25 @@ struct Workload {
   int launches = 1;  ///< that one graph holds
   /// Launch i of a graph. Keeps its buffers.
   std::function<void(const Stream&, int)> launch;
+};
+
+/// A shape [rows, cols] as the library's functions take it, of bf16.
+struct MatrixExtents {
+  std::array<std::int64_t, 2> matrix, transposed;
+  std::array<std::int64_t, 1> row, column;  ///< sizes of one
+  std::size_t rows, cols, elements;
+
+  explicit MatrixExtents(const Shape& s)
+      : matrix{s[0], s[1]},
+        transposed{s[1], s[0]},
+        row{s[1]},
+        column{s[0]},
+        rows(static_cast<std::size_t>(s[0])),
+        cols(static_cast<std::size_t>(s[1])),
+        elements(rows * cols) {}
+  std::size_t bytes() const { return elements * sizeof(bf16); }
+  /// The bytes of so many of them, for Workload::bytes.
+  double traffic(int matrices) const { return matrices * static_cast<double>(bytes()); }
 };
 
 /// Buffers of one size that launches use in turn: launch i has `buffers[i]`.
@@ -39,29 +59,41 @@ class Random {
  public:
   template <class T>
   InTurn<T> buffers(const Device& device, int count, std::size_t n) {
-    InTurn<T> out(device, count, n);
-    const std::vector<T> pool = values<T>(std::min(kPool, n * static_cast<std::size_t>(count)));
-    std::size_t next = 0;
-    for (Buffer<T>& b : out.all())
-      for (std::size_t at = 0; at < n;) {
-        const std::size_t part = std::min(n - at, pool.size() - next);
-        b.upload(std::span<const T>(pool).subspan(next, part), at);
-        at += part;
-        next = (next + part) % pool.size();
-      }
-    return out;
+    return filled(device, count, n,
+                  values<T>(count, n, [this] { return static_cast<T>(static_cast<float>(next()) * 0x1p-31f); }));
+  }
+  /// Whole numbers in [0, limit).
+  InTurn<std::int64_t> numbers(const Device& device, int count, std::size_t n, std::int64_t limit) {
+    const auto draw = [this, limit] { return static_cast<std::int64_t>(static_cast<std::uint32_t>(next())) % limit; };
+    return filled(device, count, n, values<std::int64_t>(count, n, draw));
   }
 
  private:
   static constexpr std::size_t kPool = std::size_t{1} << 22;  // elements after which the values repeat
 
+  std::int32_t next() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return static_cast<std::int32_t>(state_);
+  }
+
+  template <class T, class Draw>
+  static std::vector<T> values(int count, std::size_t n, const Draw& draw) {
+    std::vector<T> out(std::min(kPool, n * static_cast<std::size_t>(count)));
+    std::generate(out.begin(), out.end(), draw);
+    return out;
+  }
+
   template <class T>
-  std::vector<T> values(std::size_t n) {
-    std::vector<T> out(n);
-    for (T& v : out) {
-      state_ = state_ * 1664525u + 1013904223u;
-      v = static_cast<T>(static_cast<float>(static_cast<std::int32_t>(state_)) * 0x1p-31f);
-    }
+  static InTurn<T> filled(const Device& device, int count, std::size_t n, const std::vector<T>& pool) {
+    InTurn<T> out(device, count, n);
+    std::size_t from = 0;
+    for (Buffer<T>& b : out.all())
+      for (std::size_t at = 0; at < n;) {
+        const std::size_t part = std::min(n - at, pool.size() - from);
+        b.upload(std::span<const T>(pool).subspan(from, part), at);
+        at += part;
+        from = (from + part) % pool.size();
+      }
     return out;
   }
 

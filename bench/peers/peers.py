@@ -107,6 +107,7 @@ class Case:
 
 
 CASES = [
+    Case("ceiling", "copy_ceiling", "bf16", [(1 << 29,)], lambda x: x.clone(), lambda n: (normal(n),), lambda n: 4 * n),
     Case("pointwise", "add_relu", "f32", [(100,), (10**6,), (10**7,), (10**8,)], lambda a, b: (a + b).relu(),
          lambda n: (normal(n, dtype=torch.float32), normal(n, dtype=torch.float32)), lambda n: 12 * n),
     Case("rows", "softmax", "bf16", ROWS, lambda x: torch.softmax(x, -1), lambda m, n: (normal(m, n),), lambda m, n: 4 * m * n),
@@ -115,6 +116,14 @@ CASES = [
     Case("rows", "rmsnorm", "bf16", ROWS, lambda x, w: F.rms_norm(x, (x.shape[-1],), w), lambda m, n: (normal(m, n), normal(n)),
          lambda m, n: 4 * m * n),
     Case("rows", "add_rmsnorm", "bf16", ROWS, add_rmsnorm, lambda m, n: (normal(m, n), normal(m, n), normal(n)), lambda m, n: 8 * m * n),
+    Case("library", "gelu_bias_scale_residual", "bf16", [(8192, 8192)], lambda x, b, s, r: F.gelu(x + b, approximate="tanh") * s + r,
+         lambda m, n: (normal(m, n), normal(n), normal(m, 1), normal(m, n)), lambda m, n: 6 * m * n),
+    Case("library", "swiglu", "bf16", [(8192, 14336)], lambda a, b: F.silu(a) * b, lambda m, n: (normal(m, n), normal(m, n)),
+         lambda m, n: 6 * m * n),
+    Case("library", "transpose", "bf16", [(16384, 16384)], lambda x: x.t().contiguous(), lambda m, n: (normal(m, n),), lambda m, n: 4 * m * n),
+    Case("library", "sum_all", "f32", [(1 << 28,)], lambda x: x.sum(), lambda n: (normal(n, dtype=torch.float32),), lambda n: 4 * n),
+    Case("library", "cross_entropy", "bf16", [(8192, 128256)], lambda x, t: F.cross_entropy(x, t, reduction="none"),
+         lambda m, n: (normal(m, n), torch.randint(0, n, (m,), device="cuda")), lambda m, n: 2 * m * n),
 ]
 
 

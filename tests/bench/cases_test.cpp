@@ -1,12 +1,16 @@
 // Every case of the benchmarks runs, at a small shape, on the simulator.
 #include "bench/cases.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <ostream>
 
 #include "bench/compile_latency.h"
+#include "tests/support/build_tree.h"
 #include "tests/support/expect_error.h"
 
 namespace kiln::bench {
@@ -58,6 +62,15 @@ TEST(Cases, RefuseOtherDtypesAndShapes) {
   for (const Shape& shape : {Shape{}, Shape{8}, Shape{8, 8, 8}, Shape{8, 0}, Shape{-8, 8}, Shape{1ll << 40, 1ll << 40}})
     EXPECT_THAT(refusal({"softmax", shape, "bf16"}), testing::HasSubstr("the shape must be 2 positive numbers"));
   EXPECT_THAT(refusal({"add_relu", {8, 8}, "f32"}), testing::HasSubstr("must be 1 positive number, "));
+}
+
+TEST(Cases, AreAskedForByThePeersScript) {
+  const auto root = test::source_dir();
+  if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
+  std::ifstream in(*root / "bench" / "peers" / "peers.py");
+  const std::string script{std::istreambuf_iterator<char>(in), {}};
+  for (const CaseRow& row : case_rows())
+    EXPECT_THAT(script, testing::HasSubstr(fmt::format(R"("{}", "{}", )", row.name, row.dtype)));
 }
 
 TEST(LatencyCases, AreCasesAndLaunch) {

@@ -56,7 +56,7 @@ TEST(KilnProgram, PrintsEnvironmentDevicesAndVersion) {
 }
 
 TEST(Bench, RefusesToTimeTheSimulator) {
-  for (const char* section : {"pointwise", "rows"}) {
+  for (const char* section : {"pointwise", "rows", "library", "overhead"}) {
     const ProcessResult r = kiln_on_simulator({"bench", section});
     EXPECT_EQ(r.status, 1);
     EXPECT_THAT(r.output, HasSubstr(section + std::string(" measures GPU time")));
@@ -93,7 +93,7 @@ TEST(Bench, MeasuresCompileLatencyByStageAndByWhatIsCached) {
        {"cold/", "cold/trace", "cold/passes", "cold/llvm", "cold/driver", "disk cache/", "memory cache/"})
     EXPECT_GT(ms[figure], 0) << figure << "\n" << r.output;
   EXPECT_LT(ms["disk cache/"], ms["cold/"]) << "a launch from the disk cache costs as much as a compilation";
-  EXPECT_LT(ms["memory cache/"], ms["disk cache/"]) << "a second launch costs as much as the first";
+  EXPECT_LT(ms["memory cache/"], ms["cold/"]) << "a second launch costs as much as the first";
 }
 
 TEST(BenchServe, AnswersEveryLineAndSurvivesBadOnes) {
