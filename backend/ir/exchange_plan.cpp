@@ -103,6 +103,8 @@ void check_threads(const Packed& a, const Packed& b) {
 
 }  // namespace
 
+bool same_blocks(const LinearLayout& a, const LinearLayout& b) { return Packed(a).block == Packed(b).block; }
+
 std::vector<std::uint64_t> intersection(const Basis& a, const Basis& b) {
   // Zassenhaus: rows (u, u) and (w, 0); what is left of rows whose first half vanishes spans the intersection.
   std::vector<std::uint64_t> rows, shared;

@@ -58,7 +58,10 @@ struct ExchangePlan {
   bool in_warp = false;                   ///< no element leaves its warp
 };
 
-/// @pre surjective layouts of equal extents and thread bits; equal block bits
+/// Whether the block bits of two layouts mean the same: what a block of a cluster holds in one, it holds in the other.
+bool same_blocks(const LinearLayout& a, const LinearLayout& b);
+
+/// @pre surjective layouts of equal extents and thread bits; same_blocks
 /// @post a thread of `to` finds, for each of its registers, the element of that register's coordinate
 ExchangePlan plan_exchange(const LinearLayout& from, const LinearLayout& to, int element_bytes);
 

@@ -7,10 +7,14 @@
 // scratches, of which a reduction or a scalar load needs some dozens of bytes, go round in a ring of places, and large
 // ones in a ring of their own behind it that is as long as the largest: two ops in a row share no place where that
 // costs little. Where the target has no room for rings, every op gets the same place.
+//
+// Shared memory is a block's, so this is also where a program of several blocks is refused whose elements would have to
+// change theirs.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "backend/ir/exchange_plan.h"
 #include "backend/ir/op/scratch.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
@@ -80,9 +84,25 @@ std::string largest_users(const Function& f, std::vector<User> users) {
   return text;
 }
 
+/// Elements change their block in reductions and scans only.
+void check_blocks(const Function& f) {
+  if (f.exec->cluster == 1) return;
+  walk(f, [&](InstId i) {
+    const Inst& inst = f.inst(i);
+    if (inst.op != Op::Convert) return;
+    Type from = f.type(inst.operands[0]);
+    if (same_blocks(f.layout(from.layout), f.layout(f.type(inst.results[0]).layout))) return;
+    from.layout = kNoLayout;
+    throw UserError(inst.loc, fmt::format("{}: cluster is {}, but {} is needed in two layouts, and its elements do not "
+                                          "move between blocks: it must be 1",
+                                          f.name, f.exec->cluster, from.str()));
+  });
+}
+
 }  // namespace
 
 bool allocate_shared(PassContext& context, Function& f) {
+  check_blocks(f);
   std::vector<User> users;
   walk(f, [&](InstId i) {
     if (const std::int64_t bytes = scratch_bytes(f, f.inst(i)); bytes > 0)

@@ -265,5 +265,36 @@ TEST(Clusters, WhatCannotSpanBlocksIsRefused) {
   EXPECT_THAT(refusal(k.program(2, 1)), HasSubstr("cluster is 2, but flip works inside one block: it must be 1"));
 }
 
+// What is left of one reduction stands in layouts that have no block bits where the next wants them.
+TEST(Clusters, ElementsThatWouldChangeTheirBlockAreRefused) {
+  const Program p = parse(R"(// seed 244
+// programs 1 1 1
+// warps 0
+// cluster 8
+// arguments 1648
+kernel "random" stage=traced
+param : ptr<i32> access=readwrite align=16
+{
+  %0 = param index=0 : ptr<i32>
+  %1 = constant value=i32(1) : i32
+  %2 = splat %1 : tile<3x128xi32>
+  %3 = reduce axis=1 %2 : tile<3xi32> {(%4 : i32, %5 : i32)
+    yield %4
+  }
+  %6 = cast %3 : tile<3xi16>
+  %7 = constant value=i8(0) : i8
+  %8 = splat %7 : tile<3xi8>
+  %9, %10 = reduce axis=0 %8, %6 : i8, i16 {(%11 : i8, %12 : i16, %13 : i8, %14 : i16)
+    yield %13, %14
+  }
+  %15 = cast %10 : i32
+  store %0, %15
+}
+)",
+                          "text");
+  EXPECT_THAT(refusal(p), HasSubstr("random: cluster is 8, but tile<3xi16> is needed in two layouts, and its elements do "
+                                    "not move between blocks: it must be 1"));
+}
+
 }  // namespace
 }  // namespace kiln::fuzz

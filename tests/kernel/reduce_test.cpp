@@ -23,7 +23,7 @@ KILN_ON_EVERY_DEVICE(Reductions);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-const int kWidths[] = {1, 2, 3, 127, 1000, 4097};
+const int kWidths[] = {1, 2, 3, 127, 1000, 4097, 100003};
 
 /// Small whole numbers of either sign: their sums are exact in f32.
 template <class T>

@@ -69,10 +69,6 @@ void emit_Convert(Emitter& e, const ir::Inst& inst) {
   const ir::Type &from = e.type(x), &to = e.type(result);
   if (ir::same_thread_registers(e.f.layout(from.layout), e.f.layout(to.layout)))
     return pick(e, inst, [](Coordinate at) { return at; });
-  if (e.exec().cluster > 1)
-    throw UserError(inst.loc, fmt::format("{}: cluster is {}, but {} is needed in two layouts, and elements do not move "
-                                          "between blocks: it must be 1",
-                                          e.f.name, e.exec().cluster, from.with(from.dtype).str()));
   e.set_plain(result, relayout(e, e.as_plain(x), from, to, e.scratch(inst)));
 }
 

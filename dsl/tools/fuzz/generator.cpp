@@ -14,6 +14,7 @@ Generator::Generator(std::uint64_t seed) : random_(seed), f_("random", kLoc), b_
   p_.seed = seed;
   p_.programs = {pick({1, 1, 2, 3}), pick({1, 1, 2}), pick({1, 1, 1, 2})};
   p_.options.num_warps = int(pick({0, 0, 1, 2, 4, 8, 16}));
+  if (chance(15)) p_.options.cluster = int(pick({2, 2, 4, 8}));
   program();
   for (int k = int(below(3)) + 1; k > 0; --k) shapes_.push_back(shape());
   for (int k = int(below(4)) + 2; k > 0; --k) pointers_.push_back(pointer());

@@ -13,6 +13,7 @@ std::string Program::text() const {
   std::string s = fmt::format("// seed {}\n// programs {} {} {}\n// warps {}\n// arguments", seed, programs[0],
                               programs[1], programs[2], options.num_warps);
   for (std::uint64_t a : args) s += fmt::format(" {}", a);
+  if (options.cluster > 1) s += fmt::format("\n// cluster {}", options.cluster);
   for (const Slot& slot : slots)
     s += fmt::format("\n// slot {} {} {}", name(slot.dtype), int(slot.accuracy.bound), slot.accuracy.n);
   return s + "\n" + ir::print(function, {.locations = false});
@@ -33,6 +34,8 @@ Program parse(const std::string& text, const std::string& origin) {
       words >> p.programs[0] >> p.programs[1] >> p.programs[2];
     } else if (key == "warps") {
       words >> p.options.num_warps;
+    } else if (key == "cluster") {
+      words >> p.options.cluster;
     } else if (key == "arguments") {
       arguments = true;
       for (std::uint64_t a; words >> a;) p.args.push_back(a);

@@ -11,9 +11,14 @@ using ir::Shape;
 using ir::Type;
 using ir::Value;
 
+// Control flow nests, but not without end. What works inside one block only has no place in a cluster.
 void Generator::step() {
-  // Control flow nests, but not without end.
-  switch (below(depth_ < 3 ? 24 : 21)) {
+  const std::uint64_t kind = below(depth_ < 3 ? 24 : 21);
+  if (p_.options.cluster > 1) {
+    if ((kind >= 10 && kind <= 12) || kind == 15) return combine(chance(50));
+    if (kind == 16) return chance(60) ? atomic() : compare_and_swap();
+  }
+  switch (kind) {
     case 0:
     case 1:
     case 2: return load();
