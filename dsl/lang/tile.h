@@ -23,10 +23,20 @@ Made bitcast(const Handle&, DType, SourceLoc);
 void assign_binary(Scalar& a, ir::Op, const Operand& b);  // a = a op b
 }  // namespace detail
 
-/// Extents of a tile: C++ integers and Const<int>, never traced values.
+/// One extent of a shape: any C++ integer, x.extent(0) among them, or a Const of one; never a traced value.
+struct Extent {
+  std::int64_t value;
+  template <std::integral T>
+  Extent(T v) : value(std::int64_t(v)) {}
+  template <std::integral T>
+  Extent(Const<T> v) : value(std::int64_t(v.value)) {}
+  operator std::int64_t() const { return value; }
+};
+
+/// Extents of a tile.
 class Shape {
  public:
-  Shape(std::initializer_list<int> extents) : extents_(extents.begin(), extents.end()) {}
+  Shape(std::initializer_list<Extent> extents) : extents_(extents.begin(), extents.end()) {}
   explicit Shape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {}
   int rank() const { return int(extents_.size()); }
   std::int64_t operator[](int axis) const { return extents_.at(std::size_t(axis)); }

@@ -30,7 +30,7 @@ namespace {
 /// Builds the offsets and the mask of a block, one dimension after the other.
 class BlockOf {
  public:
-  BlockOf(const int* dims, int rank, RawLoc l) : dims_(dims), rank_(rank), at_(l), t_(Tracer::current(l)) {}
+  BlockOf(const Extent* dims, int rank, RawLoc l) : dims_(dims), rank_(rank), at_(l), t_(Tracer::current(l)) {}
 
   Tile op(ir::Op o, const Handle& a, const Handle& b) const {
     return Tile(binary(o, Operand(a, at_), Operand(b, at_), at_));
@@ -58,7 +58,7 @@ class BlockOf {
   ViewBlock done(const Scalar& base) const { return {op(ir::Op::Add, base, offset_), inside_}; }
 
  private:
-  const int* dims_;
+  const Extent* dims_;
   int rank_;
   RawLoc at_;
   Tracer& t_;
@@ -67,7 +67,7 @@ class BlockOf {
 
 }  // namespace
 
-ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
                      int rank, RawLoc l) {
   BlockOf block(dims, rank, l);
   for (int d = 0; d < rank; ++d) {
@@ -78,7 +78,7 @@ ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* strid
   return block.done(base);
 }
 
-ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
                         int rank, RawLoc l) {
   BlockOf block(dims, rank, l);
   for (int d = 0; d < rank; ++d) {
@@ -95,7 +95,7 @@ void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, co
   const ir::Type type = t.type(t.read(x, l));
   if (int(type.shape.size()) != rank)
     t.fail(l, fmt::format("store to a view of {} dimensions: value is {}", rank, type.str()));
-  const std::vector<int> dims(type.shape.begin(), type.shape.end());
+  const std::vector<Extent> dims(type.shape.begin(), type.shape.end());
   const ViewBlock b = view_block(base, size, stride, at, dims.data(), rank, l);
   kiln::store(b.ptr, Arg(x, l), Arg(b.inside, l), l);
 }

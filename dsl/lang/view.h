@@ -28,10 +28,10 @@ namespace detail {
 struct ViewBlock {
   Tile ptr, inside;
 };
-ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
                      int rank, RawLoc);
 /// The same with coordinates moved to the nearest inside; the mask only tells whether the array has any element.
-ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const int* dims,
+ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
                         int rank, RawLoc);
 Scalar view_address(const Scalar& base, const Scalar* stride, const SArg* at, int rank, RawLoc);
 void view_store(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Tile& x, int rank,
@@ -46,7 +46,7 @@ class View {
 
  public:
   using At = const SArg (&)[N];
-  using Dims = const int (&)[N];
+  using Dims = const Extent (&)[N];
   View(const Scalar& ptr, const std::array<Scalar, N>& size, const std::array<Scalar, N>& stride)
       : ptr_(ptr), size_(size), stride_(stride) {}
 

@@ -53,6 +53,22 @@ TEST(LangOps, ShapesBroadcastFromTheRight) {
   });
 }
 
+TEST(LangOps, ExtentsAreAnyCppIntegers) {
+  const auto k = kernel("extents", [](View<float, 2> o, Const<int> B, Const<std::int64_t> WIDE) {
+    const Tile t = zeros(f32, {3});
+    const std::size_t two = 2;
+    const Tile x = full(f32, {t.extent(0), B, WIDE}, 1.f) + full(f32, {two, 1u}, 2.f);
+    EXPECT_EQ(x.shape(), Shape({3, 2, 5}));
+    EXPECT_EQ(reshape(x, {x.extent(2), -1}).shape(), Shape({5, 6}));
+    o.store({0, 0}, o.load({0, 0}, {t.extent(0), B}) + 3.f);
+  });
+  on_each_device([&](const Device& d) {
+    Buffer<float> o = buffer_of(d, std::vector<float>(8, 1.f));
+    k.launch(Stream(d), 1, {o, {4, 2}}, 2, 5);
+    EXPECT_EQ(o.to_vector(), (std::vector<float>{4, 4, 4, 4, 4, 4, 1, 1}));
+  });
+}
+
 TEST(LangOps, IntegerOperators) {
   expect_output({3, 1, -3, -1, 6, 2, 7, 5, 14, 1, -8}, 7, [](Out<float> o, Int n) {
     const Scalar x[] = {n / 2, n % 2, -n / 2, -n % 2, n & 6, n & 10, n | 3, n ^ 2, n << 1, n >> 2, ~n};
