@@ -55,8 +55,9 @@ TEST_P(Assembled, EveryKernelOf) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Assembled,
-                         testing::Values("kernel_dot", "kernel_edges", "kernel_random_numbers", "kernel_refusals",
-                                         "kernel_shape", "kernel_sort", "kernel_view", "lang"),
+                         testing::Values("kernel_cluster", "kernel_dot", "kernel_edges", "kernel_overlap",
+                                         "kernel_pitfalls", "kernel_random_numbers", "kernel_refusals", "kernel_shape",
+                                         "kernel_sort", "kernel_stage_lambda", "kernel_view", "lang"),
                          [](const auto& program) { return std::string(program.param); });
 
 }  // namespace
