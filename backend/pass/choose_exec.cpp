@@ -5,11 +5,10 @@
 //     (tiles of 1024 f32, 2 loads, 1 store)
 //
 // A short row (every tile has one axis of one extent, and is reduced along it) is run by one warp, two rows a block:
-// nobody waits for another warp, and each lane has several vectors in flight. Everything else is run by one block, or by
-// a cluster of as many as the user asked for.
-// Threads are chosen so that each owns the rule's number of 16-byte vectors of the largest tile that memory sees: 1024
-// f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread keep many blocks in flight; more amortise index
-// arithmetic and loads that several vectors share.
+// nobody waits for another warp, and each lane has several vectors in flight. Everything else is run by one block, or
+// by a cluster of as many as the user asked for. Threads are chosen so that each owns the rule's number of 16-byte
+// vectors of the largest tile that memory sees: 1024 f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread
+// keep many blocks in flight; more amortise index arithmetic and loads that several vectors share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,6 +89,25 @@ int warps_for(const Streams& s, int vectors_per_thread) {
 /// Where the user asked for what is refused.
 SourceLoc place(const Function& f, const CompileOptions& wish) { return wish.at.known() ? wish.at : f.loc; }
 
+/// Registers that a tile takes in all threads together; 0 for pointers, indices and masks, which are computed where
+/// they are needed.
+std::int64_t registers_of(const Type& t) {
+  if (!t.tile || t.ptr || t.dtype == DType::index || t.dtype == DType::i1) return 0;
+  return padded_elements(t.shape) * std::max(bytes(t.dtype) / 4, 1);
+}
+
+/// So many warps that the largest tile fits their registers, where a block can have them: memory may see none of it
+/// (random numbers, counts).
+int warps_for_tiles(const Function& f, int cluster) {
+  std::int64_t registers = 1;
+  walk(f, [&](InstId i) {
+    for (Value v : f.inst(i).results) registers = std::max(registers, registers_of(f.type(v)));
+  });
+  const std::int64_t a_warp_holds = kMaxRegistersPerTile * kThreadsPerWarp * cluster;
+  const auto warps = std::int64_t(std::bit_ceil(std::uint64_t((registers + a_warp_holds - 1) / a_warp_holds)));
+  return int(std::min<std::int64_t>(warps, kMaxThreads / kThreadsPerWarp));
+}
+
 /// For a kernel that multiplies matrices: threads own 64 sums of 4 bytes (8x8 of them read the fewest operands), and at
 /// most as many registers of any other tile; at least a warp for each of a multiprocessor's four schedulers. 0: no
 /// product.
@@ -98,9 +116,7 @@ int warps_for_products(const Function& f) {
   bool multiplies = false;
   walk(f, [&](InstId i) {
     multiplies = multiplies || f.inst(i).op == Op::Dot;
-    for (Value v : f.inst(i).results)
-      if (const Type& t = f.type(v); t.tile && !t.ptr && t.dtype != DType::index && t.dtype != DType::i1)
-        registers = std::max(registers, padded_elements(t.shape) * std::max(bytes(t.dtype) / 4, 1));
+    for (Value v : f.inst(i).results) registers = std::max(registers, registers_of(f.type(v)));
   });
   if (!multiplies) return 0;
   const std::int64_t warps = std::int64_t(std::bit_ceil(std::uint64_t(registers / (64 * kThreadsPerWarp))));
@@ -177,15 +193,13 @@ void check_tiles(const Function& f, const Exec& e) {
   const std::int64_t threads = std::int64_t(e.warps) * kThreadsPerWarp * e.cluster;
   walk(f, [&](InstId i) {
     for (Value v : f.inst(i).results) {
-      const Type& t = f.type(v);
-      if (!t.tile || t.ptr || t.dtype == DType::index || t.dtype == DType::i1) continue;
-      const std::int64_t registers = padded_elements(t.shape) / threads * std::max(bytes(t.dtype) / 4, 1);
+      const std::int64_t registers = registers_of(f.type(v)) / threads;
       if (registers > kMaxRegistersPerTile)
-        throw UserError(
-            f.inst(i).loc,
-            fmt::format("{}: {} needs {} registers a thread on {} threads, at most {} are allowed: make the tile "
-                        "smaller or num_warps larger",
-                        f.name, t.str(), registers, threads, kMaxRegistersPerTile));
+        throw UserError(f.inst(i).loc,
+                        fmt::format("{}: {} needs {} registers a thread on {} threads, at most {} are allowed: make "
+                                    "the tile smaller{}",
+                                    f.name, f.type(v).str(), registers, threads, kMaxRegistersPerTile,
+                                    threads < kMaxThreads * e.cluster ? " or num_warps larger" : ""));
     }
   });
 }
@@ -235,6 +249,7 @@ bool choose_exec(PassContext& context, Function& f) {
   }
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
   if (const int warps = warps_for_products(f); warps != 0 && wish.num_warps == 0) e.warps = warps;
+  if (wish.num_warps == 0) e.warps = std::max(e.warps, warps_for_tiles(f, e.cluster));
   check_warps(f, wish, e.warps);
   if (e.cluster == 1 && is_warp_row(f, streams, wish)) {
     e.team = Team::Warp;

@@ -106,6 +106,19 @@ TEST(ChooseExec, ProductsGiveAThreadSixtyFourRegistersOfATile) {
   EXPECT_THAT(exec_line(product(16, 16, 16)), HasSubstr("warps=4 "));
 }
 
+// No access sees the tile: only its registers say how many threads it takes.
+TEST(ChooseExec, TilesThatMemoryDoesNotSeeGetTheRegistersTheyNeed) {
+  const auto made = [](const std::string& type) {
+    return kernel("", "%one = constant value=f32(1) : f32\n%a = splat %one : tile<" + type + ">\n");
+  };
+  EXPECT_THAT(exec_line(made("4096xf32")), HasSubstr("warps=1 "));
+  EXPECT_THAT(exec_line(made("4097xf32")), HasSubstr("warps=2 "));
+  EXPECT_THAT(exec_line(made("131072xf32")), HasSubstr("warps=32 "));
+  EXPECT_THAT(exec_line(made("300x200xf32")), HasSubstr("warps=32 "));
+  EXPECT_THAT(error(made("262144xf32"), {}), HasSubstr("needs 256 registers a thread on 1024 threads"));
+  EXPECT_THAT(error(made("8192xf32"), {.num_warps = 1}), HasSubstr("make the tile smaller or num_warps larger"));
+}
+
 TEST(ChooseExec, TheUsersChoiceWins) {
   CompileOptions o;
   o.num_warps = 2;
