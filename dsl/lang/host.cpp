@@ -93,7 +93,7 @@ void bind_pointer(const HostPointer& p, DType d, rt::Access access, Binder& b) {
 }
 
 void bind_index(const Number& n, Binder& b) {
-  if (!fits_index(n)) b.fail("Int", fmt::format("{} does not fit index", text_of(n)));
+  if (!fits_index(n)) b.fail("Int", fmt::format("{} does not fit index, a signed 64-bit integer", text_of(n)));
   b.pack.index(std::int64_t(n.bits));
 }
 

@@ -85,6 +85,9 @@ Tile arange(std::int64_t begin, std::int64_t end, RawLoc l) { return Tile(do_ara
 
 Tile full(DType d, const Shape& shape, SArg value, RawLoc l) {
   Tracer& t = Tracer::current(l);
+  for (std::int64_t extent : shape.extents())
+    if (extent < 1)
+      t.fail(l, fmt::format("a tile's extents are positive, shape is [{}]", fmt::join(shape.extents(), ",")));
   const ir::Value v = detail::value_as(t, value, d, "full", l);
   if (t.type(v).dtype != d || t.type(v).ptr)
     t.fail(l, fmt::format("full: value is {}, not {}; cast first", t.type(v).str(), name(d)));

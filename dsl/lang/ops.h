@@ -1,5 +1,6 @@
 // The basic operations of kernels: program numbers, making tiles, memory, selection, integer helpers.
 #pragma once
+#include <concepts>
 #include <utility>
 
 #include "dsl/lang/tile.h"
@@ -19,6 +20,13 @@ namespace kiln {
 [[nodiscard]] Tile arange(std::int64_t n, RawLoc l = RawLoc::current());
 /// index[end - begin]: begin, begin + 1, …, end - 1.
 [[nodiscard]] Tile arange(std::int64_t begin, std::int64_t end, RawLoc l = RawLoc::current());
+template <std::derived_from<Handle> T>
+Tile arange(const T&) {
+  static_assert(detail::always_false<T>,
+                "kiln: the extent of a tile is a C++ value: take it from a Const<int> parameter, and mask the rest, as "
+                "in arange(BLOCK) < n");
+  return {};
+}
 /// Every element `value`, of dtype `d`. A Scalar must have that dtype; a C++ number must fit it.
 [[nodiscard]] Tile full(DType d, const Shape& shape, SArg value, RawLoc l = RawLoc::current());
 [[nodiscard]] Tile zeros(DType d, const Shape& shape, RawLoc l = RawLoc::current());
@@ -70,6 +78,12 @@ void store(const Scalar& ptr, SArg value, RawLoc l = RawLoc::current());
 void store(const Scalar& ptr, SArg value, SArg mask, RawLoc l = RawLoc::current());
 void store(const Scalar& ptr, SArg value, Hints, RawLoc l = RawLoc::current());
 void store(const Scalar& ptr, SArg value, SArg mask, Hints, RawLoc l = RawLoc::current());
+template <class... Rest>
+void store(const Scalar&, const Tile&, const Rest&...) {
+  static_assert(detail::always_false<Rest...>,
+                "kiln: a pointer to one element stores one Scalar; a tile goes through a tile of pointers, as in "
+                "store(p + arange(n), x)");
+}
 
 // --- selection -------------------------------------------------------------------------------------------------------
 

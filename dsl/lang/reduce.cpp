@@ -101,7 +101,8 @@ Value operand(Tracer& t, const Tile& x, const char* who, bool floating, SourceLo
   const Value v = t.read(x, at);
   const Type& type = checked_tile(t, v, who, at);
   if (type.ptr || !is_number(type.dtype) || (floating && !is_float(type.dtype)))
-    t.fail(at, std::string(who) + ": takes " + (floating ? "floating elements" : "numbers") + ", not " + type.str());
+    t.fail(at, std::string(who) + ": takes " + (floating ? "floating elements" : "numbers") + ", not " + type.str() +
+                   (type.dtype == DType::i1 ? "; cast it first, or use any and all" : ""));
   return v;
 }
 

@@ -149,6 +149,18 @@ KILN_DECLARE_REDUCTION(argmax)
 KILN_DECLARE_REDUCTION(argmin)
 #undef KILN_DECLARE_REDUCTION
 
+#define KILN_REDUCES_ONLY(name)                                                                                        \
+  template <std::derived_from<Handle> A, class B>                                                                      \
+  requires std::derived_from<B, Handle> || std::floating_point<B> Tile name(const A&, const B&) {                      \
+    static_assert(detail::always_false<A>,                                                                             \
+                  "kiln: max and min reduce a tile, along the axis given; of two operands the larger and the smaller " \
+                  "are maximum(a, b) and minimum(a, b)");                                                              \
+    return {};                                                                                                         \
+  }
+KILN_REDUCES_ONLY(max)
+KILN_REDUCES_ONLY(min)
+#undef KILN_REDUCES_ONLY
+
 /// Running sum / product along `axis`, elements 0 to i; from the last to the first if `reverse`.
 [[nodiscard]] Tile cumsum(const Tile& x, int axis, bool reverse = false, RawLoc l = RawLoc::current());
 [[nodiscard]] Tile cumprod(const Tile& x, int axis, bool reverse = false, RawLoc l = RawLoc::current());

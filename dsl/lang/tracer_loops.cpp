@@ -173,7 +173,9 @@ void Tracer::drop_trivial_headers() {
 
 std::string Tracer::same_type_hint(ir::Value before, ir::Value after) const {
   const ir::Type &p = type(before), &q = type(after);
-  if (p.ptr || q.ptr || p.shape != q.shape || p.tile != q.tile) return "give it the latter type before the loop";
+  if (p.tile && q.tile && p.shape != q.shape)
+    return "a loop keeps the shapes of its tiles: give it the latter shape before, if every iteration keeps that one";
+  if (p.ptr || q.ptr || p.tile != q.tile) return "give it the latter type before the loop";
   const std::string latter = std::string("cast(DType::") + name(q.dtype) + ")";
   const ir::InstId def = fn_.def(before);
   if (def == ir::kNone || fn_.inst(def).op != ir::Op::Constant || p.tile)

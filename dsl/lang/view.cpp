@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "dsl/lang/shaping.h"
@@ -30,7 +31,12 @@ namespace {
 /// Builds the offsets and the mask of a block, one dimension after the other.
 class BlockOf {
  public:
-  BlockOf(const Extent* dims, int rank, RawLoc l) : dims_(dims), rank_(rank), at_(l), t_(Tracer::current(l)) {}
+  BlockOf(const Extent* dims, int rank, RawLoc l) : dims_(dims), rank_(rank), at_(l), t_(Tracer::current(l)) {
+    std::vector<std::int64_t> shape;
+    for (int d = 0; d < rank; ++d) shape.push_back(dims[d].value);
+    if (*std::min_element(shape.begin(), shape.end()) < 1)
+      t_.fail(l, fmt::format("view: a block's extents are positive, shape is [{}]", fmt::join(shape, ",")));
+  }
 
   Tile op(ir::Op o, const Handle& a, const Handle& b) const {
     return Tile(binary(o, Operand(a, at_), Operand(b, at_), at_));
@@ -78,8 +84,8 @@ ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* strid
   return block.done(base);
 }
 
-ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
-                        int rank, RawLoc l) {
+ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at,
+                        const Extent* dims, int rank, RawLoc l) {
   BlockOf block(dims, rank, l);
   for (int d = 0; d < rank; ++d) {
     const Scalar last(binary(ir::Op::Sub, Operand(size[d], l), Operand(Number::of(1), l), l));

@@ -32,6 +32,8 @@ requires(sizeof(T) <= 4) void transpose(On on, Matrix<const T> x, Matrix<T> y) {
   if (y.size[0] != cols || y.size[1] != rows)
     throw UserError(on.at, fmt::format("transpose: y is {}x{}, must be {}x{} for x of {}x{}", y.size[0], y.size[1],
                                        cols, rows, rows, cols));
+  if (x.data.address == y.data.address && rows > 0 && cols > 0)
+    throw UserError(on.at, "transpose: y must not be x's own memory");
   squares<T>.launch(on, blocks(cdiv(rows, kEdge<T>), cdiv(cols, kEdge<T>)), x, y);
 }
 

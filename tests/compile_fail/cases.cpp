@@ -72,10 +72,18 @@ using namespace kiln;
   exp(t);
 #elif CASE == 22  // EXPECT: no match for 'operator[]'|does not provide a subscript operator
   (void)v[0];
-#elif CASE == 23  // EXPECT: no matching function|cannot convert|could not convert|no viable conversion
+#elif CASE == 23  // EXPECT: kiln: the extent of a tile is a C++ value
   (void)arange(n);
-#elif CASE == 24  // EXPECT: no matching function
+#elif CASE == 24  // EXPECT: kiln: a pointer to one element stores one Scalar
   store(o, t);
+#elif CASE == 25  // EXPECT: kiln: a pointer to one element stores one Scalar
+  store(o + s, sum(t + zeros(f32, {1, B}), 0), n > 3);
+#elif CASE == 26  // EXPECT: kiln: max and min reduce a tile
+  t = max(t, 0.f);
+#elif CASE == 27  // EXPECT: kiln: max and min reduce a tile
+  t = min(t, t);
+#elif CASE == 28  // EXPECT: kiln: max and min reduce a tile
+  s = max(s, n);
 #elif CASE == 60  // EXPECT: use of deleted function|selected deleted operator
   for (auto i : range(n)) i = i + 1;
 #elif CASE == 61  // EXPECT: use of deleted function|selected deleted operator

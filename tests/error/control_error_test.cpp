@@ -240,7 +240,7 @@ TEST(ControlError, ASumOfIndicesIsToldHowToBegin) {
   EXPECT_THAT(told([](Out<float> o, Int n) { Scalar s = 0; for (auto i : range(n)) { continue_if(i > 2); s += i; } put(o, s); }),
               testing::HasSubstr("; give it the latter type before the loop with .cast(DType::index), or cast what the body gives it"));
   EXPECT_THAT(told([](Out<float> o, Int n) { Tile t = zeros(f32, {1}); for (auto i : range(n)) { (void)i; t = t + arange(4).cast(f32); } store(o + arange(4), t); }),
-              testing::HasSubstr("; give it the latter type before the loop"));
+              testing::HasSubstr("; a loop keeps the shapes of its tiles: give it the latter shape before"));
 }
 
 TEST(ControlError, BranchesAgreeInType) {

@@ -220,7 +220,7 @@ TEST(LangKernel, ValuesThatDoNotFitNameTheArgument) {
   auto named = plain.names("out count");
   expect_user_error([&] { named.launch(s, 1, o, -3000000000ll); }, "plain: argument 2 (count): -3000000000 does not fit i32", __FILE__, __LINE__);
   auto index = kernel("index", [](Out<float> out, Int n) { store(out, n.cast(f32)); });
-  expect_user_error([&] { index.launch(s, 1, o, ~0ull); }, "index: argument 2 (Int): 18446744073709551615 does not fit index", __FILE__, __LINE__);
+  expect_user_error([&] { index.launch(s, 1, o, ~0ull); }, "index: argument 2 (Int): 18446744073709551615 does not fit index, a signed 64-bit integer", __FILE__, __LINE__);
 }
 
 TEST(LangKernel, BadOptionsNameTheLineOfWith) {

@@ -44,6 +44,13 @@ TEST(LangView, OutsideReadsThePaddingAndWritesNothing) {
   });
 }
 
+TEST(LangView, BlocksHavePositiveExtents) {
+  auto k = kernel("block", [](View<const float, 2> x) { (void)x.load({0, 0}, {0, 4}); });
+  const int line = __LINE__ - 1;
+  expect_user_error([&] { (void)k.trace({device_ptr<float>(256), {2, 3}}); },
+                    "view: a block's extents are positive, shape is [0,4]", __FILE__, line);
+}
+
 TEST(LangView, PaddingIsZeroByDefaultAndMayBeAVariable) {
   auto k = kernel("pad", [](View<const float, 1> x, View<float, 1> o, Float p) {
     o.store({0}, x.load({1}, {2}));

@@ -136,6 +136,18 @@ TEST(TransposeErrors, ShapesThatDoNotFit) {
 
 // --- blocks.h --------------------------------------------------------------------------------------------------------
 
+TEST(TransposeErrors, InPlace) {
+  const Device d = interpreter();
+  const Stream s(d);
+  Buffer<float> x(d, 16);
+  expect_user_error(
+      [&] {
+        lib::transpose<float>(s, {x, {4, 4}}, {x, {4, 4}});
+      },
+      "transpose: y must not be x's own memory", __FILE__, __LINE__ - 2);
+  lib::transpose<float>(s, {x, {4, 0}}, {x, {0, 4}});  // no element is shared
+}
+
 TEST(Blocks, CoverTheSlowDimensionEvenlyWithinTheLimitOfAnAxis) {
   for (std::int64_t slow : {std::int64_t(0), std::int64_t(1), std::int64_t(65535), std::int64_t(65536),
                             std::int64_t(200000), std::int64_t(4000000000)}) {
