@@ -296,5 +296,14 @@ TEST_F(LanguagePage, TunesByName) {
   EXPECT_EQ(y.to_vector(), (std::vector<float>{-1, -2}));
 }
 
+TEST_F(LanguagePage, CapturesAGraph) {
+  const int n = 2;
+  auto x = buffer<float>({1, 2}), y = buffer<float>({0, 0});
+  copy.preload(device, x, y, n, {.size = 512});  // a capture compiles nothing
+  Graph graph = Graph::capture(stream, [&] { copy.launch(stream, cdiv(n, 512), x, y, n, {.size = 512}); });
+  graph.replay(stream);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{1, 2}));
+}
+
 }  // namespace
 }  // namespace kiln::test
