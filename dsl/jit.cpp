@@ -138,6 +138,7 @@ std::shared_ptr<rt::LoadedKernel> compile_and_load(const ir::Function& f, const 
   const std::string cubin = kernel->cubin();
   if (!c.cached || (c.image.cubin.empty() && !cubin.empty())) {
     c.image.cubin = cubin;
+    c.image.accepted = kernel->image().accepted;
     cache.store(c.key, c.image);
   }
   return kernel;

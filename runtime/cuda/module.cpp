@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::uint32_t kSharedBytesWithoutOptIn = 48 * 1024;
 
+/// Bytes a thread may spill: two vectors of 16 bytes cost less than the threads that another cap would cost (layernorm of
+/// 32768 bf16: 16 bytes at 64 registers 3952 GB/s, none at 74 registers 3165), 50 bytes and more always cost more.
+constexpr int kFewSpills = 32;
+
 /// Log buffers of the driver's assembler, and the options that hand them over. Must outlive the linker that got them.
 class AssemblerLog {
  public:
@@ -65,18 +69,23 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaDevice> device, KernelImage image)
   if (image_.recipe().smem_bytes > device_->max_shared_bytes())
     throw DeviceError(fmt::format("{}: {} bytes of shared memory, at most {} are possible", identify(),
                                   image_.recipe().smem_bytes, device_->max_shared_bytes()));
-  load_module();
   try {
+    load_module();
     configure();
   } catch (...) {
-    device_->driver().module_unload(module_);
+    unload();
     throw;
   }
 }
 
 CudaKernel::~CudaKernel() {
   const Current current(*device_, std::nothrow);
-  device_->driver().module_unload(module_);
+  unload();
+}
+
+void CudaKernel::unload() {
+  if (module_ != nullptr) device_->driver().module_unload(module_);
+  module_ = nullptr;
 }
 
 std::string CudaKernel::identify() const {
@@ -104,19 +113,38 @@ bool CudaKernel::load_machine_code(const std::string& cubin) {
 }
 
 void CudaKernel::load_ptx() {
+  for (image_.accepted = 0;; ++image_.accepted) {
+    assemble_accepted();
+    if (image_.accepted + 1 == image_.candidates.size() || attribute(cu::kLocalBytes) <= kFewSpills) return;
+    unload();
+  }
+}
+
+void CudaKernel::assemble_accepted() {
   const cu::Driver& driver = device_->driver();
+  const std::string ptx = capped_ptx(image_);
   AssemblerLog log;
-  const auto cubin = assemble(driver, image_.name, image_.ptx, log);
+  const auto cubin = assemble(driver, image_.name, ptx, log);
   if (cubin && load_machine_code(*cubin)) return;
   AssemblerLog direct_log;
-  const cu::Result r = driver.module_load(&module_, image_.ptx.c_str(), AssemblerLog::kCount, direct_log.options.data(),
+  const cu::Result r = driver.module_load(&module_, ptx.c_str(), AssemblerLog::kCount, direct_log.options.data(),
                                           direct_log.values.data());
   if (r != cu::kSuccess)
-    driver.fail(driver.module_load.symbol, r,
-                blamed_place(direct_log.text(), image_.ptx) + identify() + direct_log.text());
+    driver.fail(driver.module_load.symbol, r, blamed_place(direct_log.text(), ptx) + identify() + direct_log.text());
   say_once(LogLevel::Info, "no machine code on " + device_->identify(),
            fmt::format("{}: the driver's linker refused PTX that the loader takes; machine code is not cached{}",
                        identify(), log.text()));
+}
+
+int CudaKernel::attribute(int which) const {
+  const cu::Driver& driver = device_->driver();
+  const auto what = [&] { return identify(); };
+  cu::Function function = nullptr;
+  driver.call(driver.module_function, what, &function, module_, image_.name.c_str());
+  int value = 0;
+  // Asking also makes a lazily loading driver load the function now, not inside a capture.
+  driver.call(driver.function_attribute, what, &value, which, function);
+  return value;
 }
 
 void CudaKernel::configure() {
@@ -124,16 +152,10 @@ void CudaKernel::configure() {
   const LaunchRecipe& recipe = image_.recipe();
   const auto what = [&] { return identify(); };
   driver.call(driver.module_function, what, &function_, module_, image_.name.c_str());
-  const auto attribute = [&](int which) {
-    int value = 0;
-    driver.call(driver.function_attribute, what, &value, which, function_);
-    return value;
-  };
   // As many as the kernel's registers leave room for.
   const std::uint32_t threads = recipe.block[0] * recipe.block[1] * recipe.block[2];
   if (const int most = attribute(cu::kMaxThreads); threads > std::uint32_t(most))
     throw DeviceError(fmt::format("{}: a block of {} threads, at most {} are possible", identify(), threads, most));
-  // Asking also makes a lazily loading driver load the function now, not inside a capture.
   image_.report.registers = attribute(cu::kRegisters);
   image_.report.spill_bytes = attribute(cu::kLocalBytes);  // Kiln's kernels have no local arrays: all of it is spills
   image_.report.static_smem_bytes = attribute(cu::kStaticSharedBytes);

@@ -23,6 +23,9 @@ class CudaKernel final : public LoadedKernel, public std::enable_shared_from_thi
   void load_module();
   bool load_machine_code(const std::string& cubin);
   void load_ptx();
+  void assemble_accepted();
+  int attribute(int which) const;
+  void unload();
   void configure();
   void ask_residency();
   cu::LaunchConfig config(const LaunchDims& dims, cu::Stream stream) const;

@@ -346,4 +346,14 @@ KernelImage deserialise(const std::string& bytes, const std::string& origin) {
   return image;
 }
 
+std::string capped_ptx(const KernelImage& image) {
+  std::string ptx = image.ptx;
+  if (const std::uint32_t cap = image.recipe().max_registers; cap != 0) {
+    const std::size_t body = ptx.find("\n{", ptx.find(".entry"));
+    if (body == ptx.npos) throw InternalError("kernel " + image.name + ": its PTX has no kernel to cap the registers of");
+    ptx.insert(body, "\n.maxnreg " + std::to_string(cap));
+  }
+  return ptx;
+}
+
 }  // namespace kiln::rt

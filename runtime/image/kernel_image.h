@@ -27,14 +27,15 @@ enum class GridRule : std::uint8_t {
 /// is the programs along x, y, z as three i64; ReportBuffer the buffer's address and the launch's number, two u64. An image that needs one its device does not provide is refused at load.
 enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
 
-/// One launch configuration; the image lists candidates in order of preference.
+/// One launch configuration. An image lists candidates in order of preference; they differ in max_registers alone, and the
+/// first by which nothing spills is accepted, else the last.
 struct LaunchRecipe {
   GridRule grid = GridRule::Identity;
   std::uint32_t programs_per_cta = 1;
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
   std::uint32_t smem_bytes = 0;      ///< dynamic shared memory
-  std::uint32_t max_registers = 0;   ///< cap compiled in; 0: none
+  std::uint32_t max_registers = 0;   ///< what the assembler may give a thread; 0: as many as it likes
   bool nonportable_cluster = false;
   bool pdl = false;                  ///< programmatic dependent launch allowed
   std::vector<HiddenParam> hidden;
@@ -62,6 +63,9 @@ struct KernelImage {
 
   const LaunchRecipe& recipe() const { return candidates.at(accepted); }
 };
+
+/// The PTX with the accepted recipe's max_registers as a directive of the kernel, which image.ptx itself does not have.
+std::string capped_ptx(const KernelImage& image);
 
 /// The .kimg bytes of `image`.
 std::string serialise(const KernelImage& image);

@@ -233,6 +233,44 @@ TEST_F(CudaLaunch, MachineCodeOfPtxIsKeptForTheCache) {
   EXPECT_EQ(kernel->image().report.static_smem_bytes, 1024);
 }
 
+/// An image whose kernel may have 64 registers, else 80, else as many as it likes.
+KernelImage image_with_caps() {
+  KernelImage image = add_image();
+  image.ptx = ".visible .entry add()\n.reqntid 256\n{\n}\n";
+  LaunchRecipe r = image.candidates[0];
+  image.candidates.clear();
+  for (std::uint32_t cap : {64u, 80u, 0u}) {
+    r.max_registers = cap;
+    image.candidates.push_back(r);
+  }
+  return image;
+}
+
+TEST_F(CudaLaunch, TheFirstCapOnRegistersWithoutSpillsIsAccepted) {
+  const Device d = open();
+  EXPECT_EQ(d.load(image_with_caps())->image().accepted, 0u);
+  fake_->spilling = {".maxnreg 64"};
+  const auto kernel = d.load(image_with_caps());
+  EXPECT_EQ(kernel->image().accepted, 1u);
+  EXPECT_EQ(kernel->image().report.spill_bytes, 16);
+  EXPECT_THAT(kernel->cubin(), HasSubstr(".reqntid 256\n.maxnreg 80\n{"));
+  fake_->spilling = {"add"};  // whatever the cap: the last one stands
+  EXPECT_EQ(d.load(image_with_caps())->image().accepted, 2u);
+  EXPECT_THAT(d.load(image_with_caps())->cubin(), Not(HasSubstr(".maxnreg")));
+}
+
+TEST_F(CudaLaunch, AcceptedMachineCodeIsNotAskedAgain) {
+  KernelImage image = image_with_caps();
+  image.accepted = 1;
+  image.cubin =
+      "\x7f"
+      "ELF add .maxnreg 80";
+  fake_->spilling = {".maxnreg"};
+  const auto kernel = open().load(image);
+  EXPECT_EQ(kernel->image().accepted, 1u);
+  EXPECT_EQ(kernel->cubin(), image.cubin);
+}
+
 TEST_F(CudaLaunch, MachineCodeForTheExactDeviceGoesFirst) {
   KernelImage image = add_image();
   image.cubin =

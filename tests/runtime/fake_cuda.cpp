@@ -3,6 +3,7 @@
 // memory).
 #include "tests/runtime/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -313,17 +314,20 @@ Result cuModuleUnload(Module m) {
   --control.modules;
   return kSuccess;
 }
+bool spills = false;  // the function asked for last
 Result cuModuleGetFunction(Function* f, Module m, const char* name) {
   ENTER_IN_CONTEXT(cuModuleGetFunction);
   static FunctionTag function;
   *f = &function;
+  spills = std::any_of(control.spilling.begin(), control.spilling.end(),
+                       [&](const std::string& text) { return m->data.find(text) != std::string::npos; });
   return m->data.find(name) == std::string::npos ? kNotFound : kSuccess;
 }
 Result cuFuncGetAttribute(int* v, int which, Function) {
   ENTER_IN_CONTEXT(cuFuncGetAttribute);
   *v = which == kMaxThreads          ? 1024
        : which == kRegisters         ? 42
-       : which == kLocalBytes        ? 16
+       : which == kLocalBytes        ? (spills ? 200 : 16)
        : which == kStaticSharedBytes ? 1024
                                      : -1;
   return kSuccess;

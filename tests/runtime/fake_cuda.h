@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 struct FakeCuda {
   // What the driver is.
@@ -15,6 +16,7 @@ struct FakeCuda {
   bool pools = true;
   bool linker_refuses = false;  ///< cuLink* fails for any PTX
   bool cubin_refused = false;   ///< cuModuleLoadDataEx takes PTX only
+  std::vector<std::string> spilling;  ///< a module that contains one of these spills 200 bytes a thread, others 16
 
   // Where it fails: the next call of this name returns this code, once.
   const char* fail_call = "";
