@@ -11,7 +11,8 @@
 
 namespace kiln::lib {
 
-inline constexpr int kVectors = 8, kLanes = 256;
+/// Vectors of a lane, and lanes: cross-entropy of 8192x128256 bf16 on one H200 4567 GB/s, with 8 vectors 4080.
+inline constexpr int kVectors = 4, kLanes = 256;
 
 /// Elements of a vector of 16 bytes.
 template <class T>

@@ -6,8 +6,18 @@
 namespace kiln::lib {
 namespace {
 
-// Mean and variance are those of the distances from the row's first element, which are exact where a large mean would
-// swallow them.
+/// What a row's elements are taken less of before their mean and variance: its first one, since distances from it are
+/// exact where a large mean would swallow them. Elements of 16 bits cannot lie so close together that they need it.
+template <class T>
+Scalar origin_of(const Scalar& row) {
+  if constexpr (sizeof(T) < 4) return Scalar(0.f);
+  else return load(row);
+}
+template <class T>
+Tile about(const Scalar& origin, const Tile& x) {
+  if constexpr (sizeof(T) < 4) return x.cast(f32);
+  else return x - origin;
+}
 
 // --- a row is one tile ---------------------------------------------------------------------------------------------
 // The weights are read behind the statistics: they come from the L2 cache, and would hold registers before.
@@ -15,9 +25,9 @@ namespace {
 template <class T>
 constinit auto layernorm_rows = kernel("layernorm", [](View<const T, 2> x, View<const T, 1> weight,
                                                        View<const T, 1> bias, View<T, 2> y, Float eps, Tune<Row> row) {
-                                  Scalar from = row_of(x, program_id(0), row), first = load(from).cast(f32);
-                                  Tile c = arange(row.width), v = load(from + c).cast(f32) - first;
-                                  Scalar mean = sum(v) * (1.f / float(row.width));
+                                  Scalar from = row_of(x, program_id(0), row);
+                                  Tile c = arange(row.width), v = about<T>(origin_of<T>(from), load(from + c));
+                                  Scalar mean = sum(v) / float(row.width);  // exact where all elements are equal
                                   Tile d = v - mean;
                                   Scalar scale = rsqrt(sum(d * d) * (1.f / float(row.width)) + eps);
                                   Tile w = load(weight.pointer() + c).cast(f32), b = load(bias.pointer() + c).cast(f32);
@@ -59,22 +69,21 @@ template <class T>
 constinit auto layernorm_long =
     kernel("layernorm_long", [](View<const T, 2> x, View<const T, 1> weight, View<const T, 1> bias, View<T, 2> y,
                                 Float eps) {
-      Scalar width = x.size(1), from = long_row(x), to = long_row(y), share = 1.f / width.cast(f32);
-      Scalar first = load(from).cast(f32);
+      Scalar width = x.size(1), from = long_row(x), to = long_row(y), origin = origin_of<T>(from);
       Tile c = chunk_positions<T>(), s = zeros(f32, {kLanes}), squares = zeros(f32, {kLanes});
       for (auto at : range(0, width, kChunk<T>)) {
         Tile p = at + c, inside = p < width;
-        s += lane_sum(select(inside, load(from + p, inside).cast(f32) - first, 0));
+        s += lane_sum(select(inside, about<T>(origin, load(from + p, inside)), 0));
       }
-      Scalar mean = sum(s) * share;
+      Scalar mean = sum(s) / width.cast(f32);
       for (auto at : range(0, width, kChunk<T>)) {
         Tile p = at + c, inside = p < width;
-        Tile d = select(inside, load(from + p, inside).cast(f32) - first - mean, 0);
+        Tile d = select(inside, about<T>(origin, load(from + p, inside)) - mean, 0);
         squares += lane_sum(d * d);
       }
-      Scalar scale = rsqrt(sum(squares) * share + eps);
+      Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
       for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width, d = load(from + p, inside).cast(f32) - first - mean;
+        Tile p = at + c, inside = p < width, d = about<T>(origin, load(from + p, inside)) - mean;
         Tile w = load(weight.pointer() + p, inside).cast(f32), b = load(bias.pointer() + p, inside).cast(f32);
         store(to + p, fma(d * scale, w, b).template cast<T>(), inside);
       }

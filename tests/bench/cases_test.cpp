@@ -24,7 +24,7 @@ Device simulator() {
   return device;
 }
 
-Shape small(const CaseRow& row) { return row.shapes.front().size() == 1 ? Shape{3000} : Shape{16, 520}; }
+Shape small(const CaseRow& row) { return row.shapes.front().size() == 1 ? Shape{3000} : Shape{8, 4104}; }
 
 class EveryCase : public testing::TestWithParam<CaseRow> {};
 

@@ -27,8 +27,8 @@ const std::vector<Shown>& gallery() {
        {"cat     3.0   0.881 ################     0.541 ##########           0.272 #####", "\nok: probabilities"}},
       {"03_log_softmax", {"      -200             -inf          -200.6927        -200.6927   <- lost\n", "\nok: log_"}},
       {"04_layernorm",
-       {"four kernels            4         6.19            2.02",
-        "lib::layernorm          1         3.06            1.00", "\nok: both plans"}},
+       {"four kernels            4         6.14            2.02",
+        "lib::layernorm          1         3.02            1.00", "\nok: both plans"}},
       {"05_rmsnorm",
        {"x + 10     -1.3368   -0.7556    0.1162    0.4069    1.5693   |    0.7661    0.8618    1.0055    1.0534    "
         "1.2449",
