@@ -37,7 +37,7 @@ rt::ArgSig signature(const ir::Function& f) {
   return sig;
 }
 
-rt::LaunchRecipe recipe(const ir::Function& f) {
+rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   const ir::Exec& exec = *f.exec;
   rt::LaunchRecipe r;
   r.block = {std::uint32_t(32 * exec.warps * exec.programs_per_cta), 1, 1};
@@ -46,8 +46,26 @@ rt::LaunchRecipe recipe(const ir::Function& f) {
   r.cluster = {std::uint32_t(exec.cluster), 1, 1};
   r.max_registers = std::uint32_t(exec.max_registers);
   r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
+  r.pdl = target.has_dependent_launch();
   r.hidden = cg::hidden_params(f);
   return r;
+}
+
+/// The recipe with each cap on registers that is worth a try, the tightest first; the device takes the first by which
+/// nothing spills.
+std::vector<rt::LaunchRecipe> candidates(const ir::Function& f, const Target& target) {
+  constexpr std::uint32_t kRegistersPerSm = 65536;
+  rt::LaunchRecipe r = recipe(f, target);
+  std::vector<rt::LaunchRecipe> list;
+  if (const auto goal = std::uint32_t(f.exec->register_goal); goal != 0)
+    for (std::uint32_t cap : {goal, 80u, 96u}) {
+      if (cap < goal || (cap == goal && !list.empty()) || cap * r.block[0] > kRegistersPerSm) continue;
+      r.max_registers = cap;
+      list.push_back(r);
+    }
+  r.max_registers = std::uint32_t(f.exec->max_registers);
+  list.push_back(r);
+  return list;
 }
 
 /// Bytes that loads or stores of one program move if no lane is masked; -1 if a branch or loop decides.
@@ -91,7 +109,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   image.name = cg::entry_name(f.name);
   image.target = target.arch;
   image.signature = signature(f);
-  image.candidates = {recipe(f)};
+  image.candidates = candidates(f, target);
   image.report = report(f, image.signature);
   image.definition = f.loc;
   image.sites = ir::report_sites(f);

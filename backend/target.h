@@ -15,6 +15,7 @@ struct Target {
   int compute() const;             ///< 80, 86, 89, 90, 100, 120
   bool has_bf16_arith() const { return compute() >= 90; }
   bool has_cluster() const { return compute() >= 90; }
+  bool has_dependent_launch() const { return compute() >= 90; }
 };
 
 /// The row of `arch`; throws UserError with the list of known ones. `driver_ptx`: newest ISA the driver takes (0: any).

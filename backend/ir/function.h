@@ -79,8 +79,8 @@ struct Exec {
   int warps = 4;                    ///< of one team; a power of two
   int programs_per_cta = 1;
   int cluster = 1;
-  int max_registers = 0;            ///< 0: the driver's assembler decides
-  CacheHint load_hint = CacheHint::Plain, store_hint = CacheHint::Plain;
+  int max_registers = 0;            ///< a cap that always holds; 0: none
+  int register_goal = 0;            ///< a cap that holds if nothing spills by it; 0: none
   bool operator==(const Exec&) const = default;
 };
 

@@ -190,12 +190,7 @@ class Parser {
     e.programs_per_cta = setting("programs_per_cta");
     e.cluster = setting("cluster");
     e.max_registers = setting("max_registers");
-    lex_.expect("load_hint");
-    lex_.expect("=");
-    e.load_hint = one_of<CacheHint>("cache hint", CacheHint::EvictLast);
-    lex_.expect("store_hint");
-    lex_.expect("=");
-    e.store_hint = one_of<CacheHint>("cache hint", CacheHint::EvictLast);
+    e.register_goal = setting("register_goal");
     f_.exec = e;
   }
 

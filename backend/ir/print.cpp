@@ -1,7 +1,7 @@
 // Printer of the text form. The grammar, with `[…]` optional:
 //
 //   kernel "name" stage=traced [loc("file":line:column)]
-//   [exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain]
+//   [exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0]
 //   param ["name"] : type access=read|write|readwrite [align=n] [one] [disjoint]   one line a parameter
 //   layout #n = [register=(1)(2) lane=(4) …] -> 8x128                         one line a layout
 //   {
@@ -146,8 +146,8 @@ class Printer {
 
   std::string exec(const Exec& e) const {
     return fmt::format(
-        "exec team={} warps={} programs_per_cta={} cluster={} max_registers={} load_hint={} store_hint={}",
-        name(e.team), e.warps, e.programs_per_cta, e.cluster, e.max_registers, name(e.load_hint), name(e.store_hint));
+        "exec team={} warps={} programs_per_cta={} cluster={} max_registers={} register_goal={}",
+        name(e.team), e.warps, e.programs_per_cta, e.cluster, e.max_registers, e.register_goal);
   }
 
   std::string param(const Param& p) const {

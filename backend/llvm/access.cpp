@@ -103,9 +103,8 @@ std::string Access::place(const std::string& address, int reg) const {
 // L1 eviction priorities need PTX 7.4; a hint that cannot be given is left out.
 std::string Access::load_name(const char* vector, int bytes) const {
   const bool priorities = e_.c.target.ptx >= 74;
-  const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().load_hint : hint_;
   std::string name = shared_ ? "ld.shared" : "ld.global";
-  switch (shared_ ? ir::CacheHint::Plain : hint) {
+  switch (shared_ ? ir::CacheHint::Plain : hint_) {
     case ir::CacheHint::Plain: break;
     case ir::CacheHint::NoAllocate: name += priorities ? ".L1::no_allocate" : ""; break;
     case ir::CacheHint::Streaming: name += ".cs"; break;
@@ -118,9 +117,8 @@ std::string Access::load_name(const char* vector, int bytes) const {
 // A store never allocates in L1: its no_allocate is streaming through L2 (docs: "both or neither").
 std::string Access::store_name(const char* vector, int bytes) const {
   const bool priorities = e_.c.target.ptx >= 74;
-  const ir::CacheHint hint = hint_ == ir::CacheHint::Plain ? e_.exec().store_hint : hint_;
   std::string name = shared_ ? "st.shared" : "st.global";
-  switch (shared_ ? ir::CacheHint::Plain : hint) {
+  switch (shared_ ? ir::CacheHint::Plain : hint_) {
     case ir::CacheHint::Plain: break;
     case ir::CacheHint::NoAllocate:
     case ir::CacheHint::Streaming: name += ".cs"; break;

@@ -69,7 +69,6 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
 
 void set_launch_bounds(llvm::Function& kernel, const ir::Exec& exec) {
   kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * exec.warps * exec.programs_per_cta));
-  if (exec.max_registers != 0) kernel.addFnAttr("nvvm.maxnreg", fmt::format("{}", exec.max_registers));
   if (exec.cluster > 1) kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", exec.cluster));
 }
 
@@ -83,7 +82,6 @@ Emitter::Emitter(const ir::Function& function, const Target& target, llvm::Funct
       kernel(k),
       geometry(entry, function),
       hazards(function.exec->team),
-      has_control_flow(ir::has_control_flow(function)),
       debug_(debug),
       values_(function.value_count()) {}
 
@@ -218,6 +216,15 @@ void leave_idle_warps(Emitter& e, llvm::BranchInst* start) {
   start->eraseFromParent();
 }
 
+/// The next launch may start its blocks as soon as all of this one's have; this one waits here until the launches before
+/// are done and their memory is visible. Every block waits, so that the end of one launch is the end of all before it.
+void meet_other_launches(llvm::IRBuilder<>& body) {
+  PtxAsm meet;
+  meet.line("griddepcontrol.launch_dependents;");
+  meet.line("griddepcontrol.wait;");
+  meet.emit(body);
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, bool line_info,
@@ -237,6 +244,7 @@ std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, 
   llvm::BranchInst* start = entry.CreateBr(body.GetInsertBlock());
   entry.SetInsertPoint(start);
   Emitter e(f, target, kernel, entry, body, debug);
+  if (target.has_dependent_launch()) meet_other_launches(body);
   // Blocks of a cluster that reach each other's shared memory: each has started before, and none leaves early.
   const bool meets = f.exec->cluster > 1 && ir::shared_bytes(f) > 0;
   if (meets) e.hazards.barrier(body);

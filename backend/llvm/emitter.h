@@ -43,7 +43,6 @@ class Emitter {
   llvm::Function* kernel;
   GeometryCache geometry;
   Hazards hazards;
-  const bool has_control_flow;  ///< a scalar may decide a branch
   /// What is known of integers and addresses; computed on first use.
   const ir::AxisAnalysis& facts();
 

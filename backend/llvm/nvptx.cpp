@@ -32,7 +32,6 @@
 #include <map>
 #include <mutex>
 
-#include "backend/llvm/depth_first.h"
 #include "runtime/base/error.h"
 
 extern "C" {
@@ -47,7 +46,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 // SimplifyCFG and JumpThreading stay off: both may add edges into blocks with convergent operations.
-constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine,depth-first";
+constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine";
 
 void on_fatal_error(void*, const char* reason, bool) { throw InternalError(fmt::format("llvm: {}", reason)); }
 
@@ -169,10 +168,7 @@ void optimise(llvm::Module& m, const Target& target) {
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
   for (llvm::Function& f : m)
-    if (!f.isDeclaration()) {
-      passes.run(f, functions);
-      depth_first(f);
-    }
+    if (!f.isDeclaration()) passes.run(f, functions);
 }
 
 std::string to_ptx(llvm::Module& m, const Target& target) {

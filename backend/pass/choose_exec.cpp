@@ -4,16 +4,18 @@
 //                                       ->     exec team=cta warps=8 programs_per_cta=1 cluster=1 …
 //     (tiles of 1024 f32, 2 loads, 1 store)
 //
-// A short row (every tile has one axis of one extent, and is reduced along it) is run by one warp, two rows a block:
-// nobody waits for another warp, and each lane has several vectors in flight. Everything else is run by one block, or
-// by a cluster of as many as the user asked for. Threads are chosen so that each owns the rule's number of 16-byte
-// vectors of the largest tile that memory sees: 1024 f32 are 256 vectors, at one a thread 8 warps. Few vectors a thread
-// keep many blocks in flight; more amortise index arithmetic and loads that several vectors share.
+// A row (every tile has one axis of one extent, and is reduced along it) is run by one warp if it is short, two rows a
+// block: nobody waits for another warp, and each lane has several vectors in flight. A longer one is a block's, with so
+// many vectors a thread that loads of 64 KB are in flight on a multiprocessor, and few enough registers for that.
+// Everything else is run by one block, or by a cluster of as many as the user asked for. Threads are chosen so that
+// each owns the rule's number of 16-byte vectors of the largest tile that memory sees: 1024 f32 are 256 vectors, at one
+// a thread 8 warps. Few vectors a thread keep many blocks in flight; more amortise index arithmetic and loads that
+// several vectors share. No rule sets cache hints: since launches overlap, plain accesses measured best or equal
+// everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "backend/ir/layout_zoo.h"
 #include "backend/pass/access.h"
@@ -33,51 +35,49 @@ constexpr std::int64_t kMaxRegistersPerTile = 128;  ///< of a thread's 255: one 
 /// What the memory side of a kernel looks like.
 struct Streams {
   std::int64_t elements = 0;  ///< of the largest accessed tile, padded
-  int widest = 1, loads = 0;  ///< element bytes and number of loads of tiles that large
+  int widest = 1;             ///< element bytes of tiles that large
+  int own_loads = 0;          ///< loads of tiles that large which read other memory in each program
   bool shared = false;        ///< there are smaller tiles, whose elements several vectors use
 };
 
-/// The first row that fits decides. GB/s on one H200, 16 bytes a vector.
-struct Rule {
-  int min_loads;
-  bool shared;
-  int max_bytes;
-  int vectors;            ///< a thread
-  CacheHint load, store;  ///< both or neither: a hint on the loads alone costs 3…10 %
-};
-constexpr int kAny = std::numeric_limits<int>::max();
-constexpr Rule kRules[] = {
-    // gelu(x + b) * s + r on 8192x8192 bf16: 256 threads, 4 vectors 4270
-    {1, true, kAny, 4, CacheHint::NoAllocate, CacheHint::Streaming},
-    // swiglu on 8192x14336 bf16: 128 threads, 2 vectors 4341
-    {2, false, 2, 2, CacheHint::NoAllocate, CacheHint::Streaming},
-    // add_relu on 1e8 f32: 256 threads, 1 vector 4389; with 2 vectors plain 4332, both hints 4336, load hint alone 3913
-    {2, false, kAny, 1, CacheHint::Plain, CacheHint::Plain},
-    // copy of 1e8 f32: 1 vector plain 4265, 1 vector hinted 4190, 4 vectors hinted 3870
-    {0, false, kAny, 1, CacheHint::Plain, CacheHint::Plain},
-};
+// Vectors a thread of the largest tile that memory sees; GB/s on one H200, 16 bytes a vector.
+/// add_relu on 1e8 f32: 1 vector 4389, 2 vectors 4332; copy of bf16 4288, with 4 vectors 3870; swiglu on 8192x14336
+/// bf16 4395.
+constexpr int kVectors = 1;
+/// Several vectors share the elements of smaller tiles: gelu(x + b) * s + r on 8192x8192 bf16, 2 vectors 4352, with 4
+/// 3922.
+constexpr int kVectorsWhereShared = 2;
+
+/// For each value, whether it follows from the number of the program. What loops carry counts by how it starts.
+std::vector<bool> differs_by_program(const Function& f) {
+  std::vector<bool> differs(f.value_count());
+  walk(f, [&](InstId i) {
+    const Inst& inst = f.inst(i);
+    const bool any = inst.op == Op::ProgramId ||
+                     std::any_of(inst.operands.begin(), inst.operands.end(), [&](Value v) { return differs[v.id]; });
+    for (Value v : inst.results) differs[v.id] = any;
+    for (RegionId r : inst.regions)
+      for (Value v : f.region(r).params) differs[v.id] = any;
+  });
+  return differs;
+}
 
 Streams streams_of(const Function& f) {
   const std::vector<Access> accesses = tile_accesses(f);
+  const std::vector<bool> differs = differs_by_program(f);
   Streams s;
   for (const Access& a : accesses) s.elements = std::max(s.elements, padded_elements(a.shape));
   for (const Access& a : accesses) {
     const bool full = padded_elements(a.shape) == s.elements;
     if (full) s.widest = std::max(s.widest, a.element_bytes);
-    s.loads += full && !a.store;
+    s.own_loads += full && !a.store && differs[a.ptr.id];
     s.shared = s.shared || !full;
   }
   return s;
 }
 
-const Rule& rule_for(const Streams& s) {
-  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) {
-    return s.loads >= r.min_loads && (s.shared || !r.shared) && s.widest <= r.max_bytes;
-  });
-  return *rule;
-}
-
-int warps_for(const Streams& s, int vectors_per_thread) {
+int warps_for(const Streams& s) {
+  const int vectors_per_thread = s.shared ? kVectorsWhereShared : kVectors;
   const std::int64_t vectors = std::max<std::int64_t>(s.elements * s.widest / 16, 1);
   std::int64_t threads =
       std::clamp<std::int64_t>(std::int64_t(std::bit_ceil(std::uint64_t(vectors / vectors_per_thread))),
@@ -204,13 +204,8 @@ void check_tiles(const Function& f, const Exec& e) {
   });
 }
 
-/// Rows of up to 2 KB: softmax of 1024 bf16, one warp a row 4042 GB/s, 128 threads a row 3308; 1, 2, 4 rows a block
-/// 3355, 4042, 4034.
-constexpr std::int64_t kWarpRowBytes = 2048;
-constexpr int kRowsPerBlock = 2;
-
-/// Bytes of the row that a program works on; 0 where its tiles are no rows of one extent, or it uses what only a
-/// whole block has.
+/// Bytes of the row that a program works on; 0 where its tiles are no rows of one extent, nothing is reduced, or it
+/// uses what only a whole block has.
 std::int64_t row_bytes(const Function& f, const Streams& s) {
   std::int64_t extent = 0;
   bool rows = true, reduces = false;
@@ -228,10 +223,34 @@ std::int64_t row_bytes(const Function& f, const Streams& s) {
   return rows && reduces ? extent * s.widest : 0;
 }
 
-/// Whether a program is one warp: short rows, unless the user says how many warps it has.
-bool is_warp_row(const Function& f, const Streams& s, const CompileOptions& wish) {
-  const std::int64_t bytes = row_bytes(f, s);
-  return wish.num_warps == 0 && bytes > 0 && bytes <= kWarpRowBytes;
+/// Rows of up to 2 KB are one warp's: softmax of 1024 bf16 3988 GB/s, with 64 or 128 threads 3343; 1, 2, 4 rows a block
+/// 3355, 4042, 4034.
+constexpr std::int64_t kWarpRowBytes = 2048;
+constexpr int kRowsPerBlock = 2;
+/// Longer ones are a block's, with 4 to 6 vectors a thread: layernorm of 4096 bf16 4017 with 4, 3796 with 2; of 5000
+/// 4043 with 5, 3428 with 3; of 1536 4071 with 3, 3449 with 2; softmax of 12288 4097 with 6, 3507 with 3.
+constexpr std::int64_t kVectorsOfARow = 6;
+constexpr std::int64_t kFewestThreads = 64;  ///< an SM holds 32 blocks: smaller ones would leave it half empty
+/// Rows of more than 48 KB: 8 vectors a thread, so that two blocks fit an SM and one computes while the other loads
+/// (softmax of 32768 bf16 4042, with 1024 threads 2764); two inputs are enough loads for one block (4134; 3527).
+constexpr std::int64_t kHalfBlock = 512, kVectorsOfALongRow = 8;
+/// 64 registers let 1024 threads run: layernorm of 32768 bf16 3952, with the 74 that the assembler takes 3422.
+constexpr int kRowRegisters = 64, kWarpRowRegisters = 80;
+
+std::int64_t row_threads(std::int64_t vectors, int loads) {
+  std::int64_t threads = kFewestThreads;
+  while (threads < kMaxThreads && vectors > threads * kVectorsOfARow) threads *= 2;
+  if (threads > kHalfBlock && loads == 1 && vectors <= kHalfBlock * kVectorsOfALongRow) return kHalfBlock;
+  return threads;
+}
+
+/// A program that works on one row; `least`: warps that its tiles need in any case.
+void choose_for_row(Exec& e, const Streams& s, std::int64_t bytes, int least) {
+  const bool warp = bytes <= kWarpRowBytes && least == 1;
+  e.team = warp ? Team::Warp : Team::Cta;
+  e.warps = warp ? 1 : std::max(int(row_threads((bytes + 15) / 16, s.own_loads)) / kThreadsPerWarp, least);
+  e.programs_per_cta = warp ? kRowsPerBlock : 1;
+  e.register_goal = warp ? kWarpRowRegisters : kRowRegisters;
 }
 
 }  // namespace
@@ -240,25 +259,20 @@ bool choose_exec(PassContext& context, Function& f) {
   const CompileOptions& wish = context.options;
   check_cluster(f, wish, context.target);
   Streams streams = streams_of(f);
-  const Rule& rule = rule_for(streams);
   Exec e;
   if (wish.cluster > 1) {
     e.team = Team::Cluster;
     e.cluster = wish.cluster;
     streams.elements = std::max<std::int64_t>(streams.elements / e.cluster, 1);
   }
-  e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams, rule.vectors);
+  e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams);
   if (const int warps = warps_for_products(f); warps != 0 && wish.num_warps == 0) e.warps = warps;
   if (wish.num_warps == 0) e.warps = std::max(e.warps, warps_for_tiles(f, e.cluster));
   check_warps(f, wish, e.warps);
-  if (e.cluster == 1 && is_warp_row(f, streams, wish)) {
-    e.team = Team::Warp;
-    e.warps = 1;
-    e.programs_per_cta = kRowsPerBlock;
-  }
   e.max_registers = wish.max_registers;
-  e.load_hint = rule.load;
-  e.store_hint = rule.store;
+  if (const std::int64_t bytes = row_bytes(f, streams); bytes > 0 && e.cluster == 1 && wish.num_warps == 0)
+    choose_for_row(e, streams, bytes, warps_for_tiles(f, 1));
+  if (wish.max_registers != 0) e.register_goal = 0;
   check_registers(f, wish, e);
   check_tiles(f, e);
   f.exec = e;

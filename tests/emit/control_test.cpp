@@ -10,7 +10,7 @@ using testing::Not;
 TEST(Control, LoopOffsetsStayScalarAndAccessesStayVectors) {
   EXPECT_PTX(R"(
     kernel "k" stage=laid
-    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
     param "x" : ptr<const f32> access=read align=16
     param "y" : ptr<f32> access=write align=16
     param "n" : index access=read align=16
@@ -73,6 +73,29 @@ TEST(Control, ALoadedConditionIsTheSameInAllThreads) {
     // CHECK-NOT: bar.sync
     // CHECK: bra
   )");
+}
+
+TEST(Control, AConditionThatNothingWritesIsLoadedByEachThread) {
+  const std::string ptx = ptx_of(R"(
+    kernel "k" stage=traced
+    param "flag" : ptr<const i32> access=read align=4 disjoint
+    param "y" : ptr<i32> access=write align=4
+    {
+      %0 = param index=0 : ptr<const i32>
+      %1 = param index=1 : ptr<i32>
+      %p = program_id axis=0 : index
+      %f = ptr_add %0, %p : ptr<const i32>
+      %2 = load %f : i32
+      %3 = constant value=i32(0) : i32
+      %4 = gt %2, %3 : i1
+      if %4 {
+        store %1, %2
+        yield
+      } {
+        yield
+      }
+    })");
+  EXPECT_THAT(ptx, AllOf(HasSubstr("ld.global.b32"), Not(HasSubstr("shared")), Not(HasSubstr("bar.sync"))));
 }
 
 TEST(Control, StraightLineScalarsAreLoadedDirectly) {

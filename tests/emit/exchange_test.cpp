@@ -87,7 +87,7 @@ ir::Function conversion(DType dtype, const std::vector<std::int64_t>& extents, c
   }
   const int align = bytes(dtype);
   return ir::parse("kernel \"convert\" stage=laid\nexec team=cta warps=" + std::to_string(warps) +
-                       " programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain\n" +
+                       " programs_per_cta=1 cluster=1 max_registers=0 register_goal=0\n" +
                        "param \"x\" : ptr<const " + d + "> access=read align=" + std::to_string(align) +
                        "\nparam \"y\" : ptr<" + d + "> access=write align=" + std::to_string(align) + "\n" + layouts +
                        "{\n" + text + "}\n",

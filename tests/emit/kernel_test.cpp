@@ -69,9 +69,22 @@ TEST(Kernel, LaunchBoundsAreDirectives) {
   options.num_warps = 4;
   options.max_registers = 64;
   const rt::KernelImage image = image_of(kCopy, "sm_90a", options);
-  EXPECT_THAT(image.ptx, AllOf(HasSubstr(".reqntid 128"), HasSubstr(".maxnreg 64"), Not(HasSubstr("cluster"))));
+  EXPECT_THAT(image.ptx, AllOf(HasSubstr(".reqntid 128"), Not(HasSubstr(".maxnreg")), Not(HasSubstr("cluster"))));
   EXPECT_EQ(image.recipe().block[0], 128u);
+  EXPECT_EQ(image.candidates.size(), 1u);
   EXPECT_EQ(image.recipe().max_registers, 64u);
+  EXPECT_THAT(rt::capped_ptx(image), HasSubstr(".reqntid 128\n.maxnreg 64\n{"));
+}
+
+TEST(Kernel, LaunchesMeetBeforeTheFirstAccess) {
+  const rt::KernelImage image = image_of(kCopy);
+  const std::size_t wait = image.ptx.find("griddepcontrol.wait");
+  EXPECT_LT(image.ptx.find("griddepcontrol.launch_dependents"), wait);
+  EXPECT_LT(wait, image.ptx.find("ld.global"));
+  EXPECT_TRUE(image.recipe().pdl);
+  const rt::KernelImage ampere = image_of(kCopy, "sm_80");
+  EXPECT_THAT(ampere.ptx, Not(HasSubstr("griddepcontrol")));
+  EXPECT_FALSE(ampere.recipe().pdl);
 }
 
 TEST(Kernel, LinesAreTheUsers) {

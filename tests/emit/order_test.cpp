@@ -133,7 +133,7 @@ TEST(Order, LoopsThatStoreOrderTheirIterations) {
 TEST(Order, ClustersUseTheClusterBarrier) {
   EXPECT_PTX(R"(
     kernel "k" stage=laid
-    exec team=cluster warps=4 programs_per_cta=1 cluster=2 max_registers=0 load_hint=plain store_hint=plain
+    exec team=cluster warps=4 programs_per_cta=1 cluster=2 max_registers=0 register_goal=0
     param "x" : ptr<f32> access=readwrite align=16
     param "y" : ptr<f32> access=readwrite align=16
     layout #0 = [register=(1)(2) lane=(4)(8)(16)(32)(64) warp=(128)(256) block=(512)] -> 1024
@@ -164,7 +164,7 @@ TEST(Order, ClustersUseTheClusterBarrier) {
 std::string transposing(const std::string& body) {
   return R"(
     kernel "k" stage=laid
-    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
     param "x" : ptr<i32> access=readwrite align=16
     layout #0 = [register=(4,0)(8,0)(16,0) lane=(0,1)(0,2)(0,4)(0,8)(0,16) warp=(1,0)(2,0)] -> 32x32
     layout #1 = [register=(0,4)(0,8)(0,16) lane=(1,0)(2,0)(4,0)(8,0)(16,0) warp=(0,1)(0,2)] -> 32x32
@@ -216,7 +216,7 @@ TEST(Order, WhatABranchMayHaveReadIsWaitedForBehindIt) {
   // 16 KB each, so that both have one place.
   const std::string text = R"(
     kernel "k" stage=laid
-    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+    exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
     param "n" : index access=read
     layout #0 = [register=(4,0)(8,0)(16,0)(32,0)(0,32) lane=(0,1)(0,2)(0,4)(0,8)(0,16) warp=(1,0)(2,0)] -> 64x64
     layout #1 = [register=(0,4)(0,8)(0,16)(0,32)(32,0) lane=(1,0)(2,0)(4,0)(8,0)(16,0) warp=(0,1)(0,2)] -> 64x64

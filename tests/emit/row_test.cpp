@@ -55,15 +55,6 @@ TEST(Row, LongIntegersAreShuffledInHalves) {
   EXPECT_EQ(count(ptx, "shfl.sync.bfly.b32"), 20);
 }
 
-// One element's whole chain stands together, so that few are alive at once.
-TEST(Row, ElementsAreComputedOneAfterTheOther) {
-  const std::string ptx = ptx_of(row_kernel(4096, "f32", "f32"), "sm_90a", warps(8));
-  const std::size_t last_sub = ptx.rfind("sub.rn.f32"), add = ptx.find("add.rn.f32");
-  ASSERT_NE(last_sub, std::string::npos);
-  ASSERT_NE(add, std::string::npos);
-  EXPECT_LT(add, last_sub);
-}
-
 TEST(Row, EveryAssemblerTakesItWithoutSpills) {
   const auto tool = ptxas();
   if (!tool) GTEST_SKIP() << "no ptxas in PATH or /usr/local/cuda/bin";
@@ -76,7 +67,7 @@ TEST(Row, EveryAssemblerTakesItWithoutSpills) {
                                                          {row_kernel(1000, "f64", "f64"), {}}};
   for (const std::string& arch : known_targets())
     for (const auto& [row, options] : rows) {
-      const Assembly a = assemble(*tool, ptx_of(row, arch, options), arch);
+      const Assembly a = assemble(*tool, rt::capped_ptx(image_of(row, arch, options)), arch);
       EXPECT_TRUE(a.accepted) << arch << a.log;
       EXPECT_THAT(a.log, testing::HasSubstr(" 0 bytes spill stores, 0 bytes spill loads")) << arch;
     }

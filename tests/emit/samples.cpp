@@ -136,7 +136,7 @@ Sample parsed(const std::string& name, const std::string& params, const std::str
 Sample laid(const std::string& name, const std::string& params, const std::string& body,
             std::vector<std::int64_t> args) {
   const std::string exec =
-      "exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain\n";
+      "exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0\n";
   const std::string layout = "layout #0 = [register=(128)(256) lane=(1)(2)(4)(8)(16) warp=(32)(64)] -> 512\n";
   const std::string with_layouts =
       std::regex_replace(body, std::regex("tile<300x(index|i32|i1|ptr<i32>)>"), "tile<300x$1, #0>");

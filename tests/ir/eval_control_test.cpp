@@ -219,7 +219,7 @@ param "c" : i1 access=read
 TEST(EvalControl, LaterStagesMeanTheSame) {  // layouts, exec and convert change nothing
   std::vector<std::int64_t> out(64);
   Launch(R"(kernel "k" stage=laid
-exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
 param "p" : ptr<index> access=write
 layout #0 = [lane=(1)(2)(4)(8)(16) warp=(32)] -> 64
 layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64

@@ -104,7 +104,7 @@ param "c" : i1 access=read
   %2 = ptr_add %0, %1 : ptr<f32>
 })";
     case Op::Convert:
-      return R"(exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+      return R"(exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
 layout #0 = [lane=(1)(2)(4)(8)(16) warp=(32)] -> 64
 layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64
 {

@@ -46,7 +46,7 @@ TEST_P(EveryOp, PrintsEqualAfterACopy) {
 
 TEST(Text, KeepsFactsExecStageAndNames) {
   const std::string text = R"(kernel "k \"q\"" stage=pipelined loc("dir/k.cpp":3:14)
-exec team=cluster warps=8 programs_per_cta=1 cluster=2 max_registers=96 load_hint=streaming store_hint=evict_first
+exec team=cluster warps=8 programs_per_cta=1 cluster=2 max_registers=96 register_goal=64
 param "a" : ptr<const f8e4m3> access=read align=16
 param : ptr<f32> access=readwrite align=4
 param "n" : index access=read align=16 one
@@ -62,7 +62,7 @@ layout #0 = [register=(0,1)(2,0) lane=(0,2)(0,0)(0,0)(0,0)(0,0) warp=(1,0)(0,0)(
   EXPECT_EQ(f.stage, Stage::Pipelined);
   ASSERT_TRUE(f.exec);
   EXPECT_EQ(f.exec->team, Team::Cluster);
-  EXPECT_EQ(f.exec->store_hint, CacheHint::EvictFirst);
+  EXPECT_EQ(f.exec->register_goal, 64);
   EXPECT_EQ(f.params[0].align, 16);
   EXPECT_EQ(f.params[1].access, rt::Access::ReadWrite);
   EXPECT_EQ(f.params[1].name, "");

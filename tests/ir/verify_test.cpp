@@ -25,7 +25,7 @@ std::vector<std::string> traced(const std::string& rest) {
 }
 
 const std::string kExec =
-    "exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain\n";
+    "exec team=cta warps=2 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0\n";
 const std::string kLaid = "kernel \"k\" stage=laid\n" + kExec + "layout #0 = [lane=(1)(2)(4)(8)(16) warp=(32)] -> 64\n";
 std::vector<std::string> laid(const std::string& rest) { return messages(parse(kLaid + rest)); }
 

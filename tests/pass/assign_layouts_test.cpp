@@ -115,22 +115,22 @@ std::string bias_add(int rows, int columns, int stride, const std::string& more)
 }
 
 TEST(AssignLayouts, WhatIsBroadcastHasASliceOfTheLayout) {
-  EXPECT_PASS(bias_add(8, 64, 64, R"(
-// CHECK-DAG: layout #[[FULL:[0-9]+]] = [register=(0,1)(0,2)(2,0)(4,0) lane=(0,4)(0,8)(0,16)(0,32)(1,0)] -> 8x64
+  EXPECT_PASS(bias_add(4, 64, 64, R"(
+// CHECK-DAG: layout #[[FULL:[0-9]+]] = [register=(0,1)(0,2)(2,0) lane=(0,4)(0,8)(0,16)(0,32)(1,0)] -> 4x64
 // CHECK-DAG: layout #[[ROW:[0-9]+]] = [register=(1)(2) lane=(4)(8)(16)(32)(0)] -> 64
 // CHECK-DAG: layout #[[ROW1:[0-9]+]] = [register=(0,1)(0,2) lane=(0,4)(0,8)(0,16)(0,32)(0,0)] -> 1x64
-// CHECK: load %{{[0-9]+}} : tile<8x64xf32, #[[FULL]]>
+// CHECK: load %{{[0-9]+}} : tile<4x64xf32, #[[FULL]]>
 // CHECK: [[B:%[0-9]+]] = load %{{[0-9]+}} : tile<64xf32, #[[ROW]]>
 // CHECK: [[E:%[0-9]+]] = expand_dims axis=0 [[B]] : tile<1x64xf32, #[[ROW1]]>
-// CHECK: broadcast [[E]] : tile<8x64xf32, #[[FULL]]>
+// CHECK: broadcast [[E]] : tile<4x64xf32, #[[FULL]]>
 // CHECK-NOT: convert
 )"),
               choose_exec, assign_layouts);
 }
 
 TEST(AssignLayouts, OddRowStridesAreNotClaimedAligned) {
-  EXPECT_PASS(bias_add(8, 64, 1185,
-                       "// CHECK: layout #{{[0-9]+}} = [register={{.*}} lane=(0,1)(0,2)(0,4)(0,8)(0,16)] -> 8x64\n"),
+  EXPECT_PASS(bias_add(4, 64, 1185,
+                       "// CHECK: layout #{{[0-9]+}} = [register={{.*}} lane=(0,1)(0,2)(0,4)(0,8)(0,16)] -> 4x64\n"),
               choose_exec, assign_layouts);
 }
 

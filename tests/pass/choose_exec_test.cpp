@@ -43,20 +43,56 @@ std::string error(const std::string& text, const CompileOptions& options) {
   return "no error";
 }
 
-TEST(ChooseExec, AddOf1024FloatsIsOneVectorOn256ThreadsWithoutHints) {
+TEST(ChooseExec, AddOf1024FloatsIsOneVectorOn256Threads) {
   EXPECT_EQ(exec_line(pointwise(2, 1024)),
-            "exec team=cta warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain");
+            "exec team=cta warps=8 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0");
 }
 
-TEST(ChooseExec, CopyHasNoHints) {
-  EXPECT_THAT(exec_line(pointwise(1, 1024)),
-              HasSubstr("warps=8 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain"));
+TEST(ChooseExec, CopyOfHalvesIsOneVectorOn256Threads) {
+  EXPECT_THAT(exec_line(pointwise(1, 2048, "bf16")), HasSubstr("warps=8 "));
 }
 
-TEST(ChooseExec, TwoInputsOf16BitsTakeTwoVectorsAndBothHints) {
-  EXPECT_THAT(
-      exec_line(pointwise(2, 2048, "bf16")),
-      HasSubstr("warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=no_allocate store_hint=streaming"));
+/// A kernel that loads `inputs` rows of n bf16 of its own and one that all programs share, and reduces them.
+std::string row(int inputs, int n) {
+  const std::string t = "tile<" + std::to_string(n) + "x", width = std::to_string(n);
+  std::string params = "param : ptr<const bf16> access=read align=16\n",
+              body = "%i = arange start=0 end=" + width + " : " + t + "index>\n%w = param index=0 : ptr<const bf16>\n" +
+                     "%ws = splat %w : " + t + "ptr<const bf16>>\n%wp = ptr_add %ws, %i : " + t +
+                     "ptr<const bf16>>\n%s0 = load %wp : " + t + "bf16>\n%p = program_id axis=0 : index\n" +
+                     "%n = constant value=index(" + width + ") : index\n%at = mul %p, %n : index\n";
+  for (int k = 1; k <= inputs; ++k) {
+    const std::string c = std::to_string(k);
+    params += "param : ptr<const bf16> access=read align=16\n";
+    body += "%a" + c + " = param index=" + c + " : ptr<const bf16>\n%b" + c + " = ptr_add %a" + c +
+            ", %at : ptr<const bf16>\n%q" + c + " = splat %b" + c + " : " + t + "ptr<const bf16>>\n%r" + c +
+            " = ptr_add %q" + c + ", %i : " + t + "ptr<const bf16>>\n%l" + c + " = load %r" + c + " : " + t +
+            "bf16>\n%s" + c + " = add %s" + std::to_string(k - 1) + ", %l" + c + " : " + t + "bf16>\n";
+  }
+  return kernel(params, body + "%m = reduce axis=0 %s" + std::to_string(inputs) +
+                            " : bf16 {(%u : bf16, %v : bf16)\n%x = max %u, %v : bf16\nyield %x\n}\n");
+}
+
+TEST(ChooseExec, RowsUpToTwoKilobytesAreAWarpsTwoABlock) {
+  EXPECT_THAT(exec_line(row(1, 1024)),
+              HasSubstr("team=warp warps=1 programs_per_cta=2 cluster=1 max_registers=0 register_goal=80"));
+  EXPECT_THAT(exec_line(row(1, 100)), HasSubstr("team=warp warps=1 "));
+}
+
+TEST(ChooseExec, LongerRowsTakeThreeToSixVectorsAThread) {
+  for (const auto& [width, warps] :
+       {std::pair{1536, 2}, {2048, 2}, {4096, 4}, {5000, 4}, {8192, 8}, {12288, 8}, {16384, 16}})
+    EXPECT_THAT(exec_line(row(1, width)), HasSubstr("team=cta warps=" + std::to_string(warps) +
+                                                    " programs_per_cta=1 cluster=1 max_registers=0 register_goal=64"))
+        << width;
+}
+
+TEST(ChooseExec, TheLongestRowsLeaveRoomForASecondBlockUnlessTheyReadTwice) {
+  EXPECT_THAT(exec_line(row(1, 32768)), HasSubstr("warps=16 "));
+  EXPECT_THAT(exec_line(row(2, 32768)), HasSubstr("warps=32 "));
+}
+
+TEST(ChooseExec, AGoalForRegistersYieldsToTheUsersCap) {
+  EXPECT_THAT(exec_line(row(1, 4096), {.max_registers = 96}), HasSubstr("max_registers=96 register_goal=0"));
 }
 
 TEST(ChooseExec, SmallTilesTakeFewWarpsAndLargeOnesMany) {
@@ -85,7 +121,7 @@ TEST(ChooseExec, BroadcastOperandsTakeFourVectorsAThread) {
   %x = load %r2 : tile<4x1024xf32>
   %s = add %x, %b : tile<4x1024xf32>
   store %r2, %s
-// CHECK: exec team=cta warps=8 {{.*}}load_hint=no_allocate store_hint=streaming
+// CHECK: exec team=cta warps=8 {{.*}}register_goal=0
 )"),
               choose_exec);
 }

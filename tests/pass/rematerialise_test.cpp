@@ -8,7 +8,7 @@ using enum ir::Pass;
 /// A kernel at stage canonical: a row of `n` elements on 4 warps, its elements in %5; `body` uses them and leaves %y.
 std::string row(int n, const std::string& dtype, const std::string& body) {
   std::string text = R"(kernel "k" stage=canonical
-exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 load_hint=plain store_hint=plain
+exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0
 param : ptr<const D> access=read align=16
 param : ptr<f32> access=write align=16
 {

@@ -47,14 +47,6 @@ std::int64_t shared_bytes(const Function& f) {
   return (end + kRow - 1) / kRow * kRow;
 }
 
-bool has_control_flow(const Function& f) {
-  const auto& insts = f.region(f.body()).insts;
-  return std::any_of(insts.begin(), insts.end(), [&](InstId i) {
-    const Op op = f.inst(i).op;
-    return op == Op::For || op == Op::While || op == Op::If;
-  });
-}
-
 std::int64_t scratch_alloc(const Function& f, const Inst& inst) {
   return inst.i64(AttrKey::count) * bytes(f.type(inst.results[0]).dtype);
 }
@@ -64,11 +56,35 @@ std::int64_t scratch_convert(const Function& f, const Inst& inst) {
   return exchange_bytes(f.layout(from.layout), f.layout(to.layout), int(element_bytes(from)));
 }
 
-// A scalar is loaded by one thread, which hands it round, wherever it may decide a branch.
-std::int64_t scratch_load(const Function& f, const Inst& inst) {
-  const bool global_scalar = f.type(inst.results[0]).is_scalar() && !f.type(inst.operands[0]).shared;
-  return global_scalar && has_control_flow(f) ? 8 : 0;
+namespace {
+
+/// Whether a scalar may decide a branch, with a barrier behind it.
+bool has_control_flow(const Function& f) {
+  const auto& insts = f.region(f.body()).insts;
+  return std::any_of(insts.begin(), insts.end(), [&](InstId i) {
+    const Op op = f.inst(i).op;
+    return op == Op::For || op == Op::While || op == Op::If;
+  });
 }
+
+/// Whether `pointer` reaches only memory that nothing writes during the launch.
+bool is_constant_memory(const Function& f, Value pointer) {
+  InstId from = f.def(pointer);
+  while (from != kNone && f.inst(from).op == Op::PtrAdd) from = f.def(f.inst(from).operands[0]);
+  if (from == kNone || f.inst(from).op != Op::Param) return false;
+  const Param& p = f.params[std::size_t(f.inst(from).i64(AttrKey::index))];
+  return p.access == rt::Access::Read && p.disjoint;
+}
+
+}  // namespace
+
+bool is_handed_round(const Function& f, const Inst& load) {
+  const Value pointer = load.operands[0];
+  return f.type(load.results[0]).is_scalar() && has_control_flow(f) && !f.type(pointer).shared &&
+         !is_constant_memory(f, pointer);
+}
+
+std::int64_t scratch_load(const Function& f, const Inst& inst) { return is_handed_round(f, inst) ? 8 : 0; }
 
 std::int64_t scratch_atomic(const Function& f, const Inst& inst) {
   return f.has_uses(inst.results[0]) ? replica_bytes(f, f.type(inst.results[0])) : 0;

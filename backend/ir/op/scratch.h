@@ -43,7 +43,9 @@ SharedRange scratch_range(const Function& f, const Inst& inst);
 /// @pre allocate-shared has run
 std::int64_t shared_bytes(const Function& f);
 
-/// Whether a scalar may decide a branch, with a barrier behind it: then it must be the same in all threads.
-bool has_control_flow(const Function& f);
+/// Whether a loaded scalar must come from one thread: it may decide a branch with a barrier behind it, so it has to be the
+/// same in all threads whatever other programs write meanwhile. Not so what nothing writes during the launch, or what is
+/// the program's own.
+bool is_handed_round(const Function& f, const Inst& load);
 
 }  // namespace kiln::ir

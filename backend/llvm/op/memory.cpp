@@ -1,6 +1,7 @@
 // Pointer arithmetic, loads and stores of global memory.
 #include <optional>
 
+#include "backend/ir/op/scratch.h"
 #include "backend/llvm/access.h"
 #include "backend/llvm/index.h"
 
@@ -9,8 +10,7 @@ namespace {
 
 using llvm::Value;
 
-/// A loaded scalar may decide a branch with a barrier inside, so it must be the same in all threads whatever other
-/// programs write meanwhile: one thread loads it and hands it round.
+/// One thread loads a scalar and hands it round (ir::is_handed_round).
 TileValue hand_round(Emitter& e, const ir::Inst& inst, Value* loaded, Value* owner) {
   llvm::IRBuilder<>& b = e.b;
   const DType dtype = e.type(inst.results[0]).dtype;
@@ -61,8 +61,7 @@ void emit_Load(Emitter& e, const ir::Inst& inst) {
   if (inst.operands.size() > 1) access.add_mask(e.as_plain(inst.operands[1]));
   std::optional<TileValue> other;
   if (inst.operands.size() > 2) other = e.as_plain(inst.operands[2]);
-  // Nobody else writes to a program's own shared memory meanwhile.
-  const bool broadcast = e.type(result).is_scalar() && e.has_control_flow && !e.type(ptr).shared;
+  const bool broadcast = ir::is_handed_round(e.f, inst);
   if (broadcast) access.add_owner();
   TileValue loaded = access.load(other ? &*other : nullptr);
   if (broadcast) loaded = hand_round(e, inst, loaded.regs[0].v, g.owner);
