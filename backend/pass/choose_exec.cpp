@@ -267,11 +267,12 @@ bool choose_exec(PassContext& context, Function& f) {
   }
   e.warps = wish.num_warps != 0 ? wish.num_warps : warps_for(streams);
   if (const int warps = warps_for_products(f); warps != 0 && wish.num_warps == 0) e.warps = warps;
-  if (wish.num_warps == 0) e.warps = std::max(e.warps, warps_for_tiles(f, e.cluster));
+  const int least = wish.num_warps != 0 ? wish.num_warps : warps_for_tiles(f, e.cluster);
+  e.warps = std::max(e.warps, least);
   check_warps(f, wish, e.warps);
   e.max_registers = wish.max_registers;
   if (const std::int64_t bytes = row_bytes(f, streams); bytes > 0 && e.cluster == 1 && wish.num_warps == 0)
-    choose_for_row(e, streams, bytes, warps_for_tiles(f, 1));
+    choose_for_row(e, streams, bytes, least);
   if (wish.max_registers != 0) e.register_goal = 0;
   check_registers(f, wish, e);
   check_tiles(f, e);
