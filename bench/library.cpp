@@ -48,7 +48,7 @@ Workload prepare_sum_all(const Device& device, const Shape& shape) {
   const Rotation rotation = rotation_for(n * sizeof(float));
   auto x = Random().buffers<float>(device, rotation.sets, n);
   InTurn<float> out(device, rotation.launches, 1);
-  Buffer<float> workspace(device, static_cast<std::size_t>(lib::sum_workspace(device)));
+  Buffer<float> workspace(device, static_cast<std::size_t>(lib::kSumWorkspace));
   return {sizeof(float) * static_cast<double>(n), rotation.launches, [=](const Stream& on, int i) mutable {
             lib::sum_all<float>(on, {x[i], {shape[0]}}, {out[i], {1}},
                                 {workspace, {static_cast<std::int64_t>(workspace.size())}});

@@ -6,21 +6,20 @@ namespace kiln::lib {
 
 /// out[0] = Σ_i x[i]; x [n] of T, out [1] of float; 0 for n = 0.
 ///
-/// Numerics: f32; the same bits at every launch on devices with the same number of multiprocessors, M. |error| <= 2^-24
-/// · (n / (65536 · M) + 96) · Σ |x[i]|. Memory traffic: one read, in two kernels.
+/// Numerics: f32; the same bits at every launch. |error| <= 2^-24 · (n / 2^26 + 96) · Σ |x[i]|. Memory traffic: one
+/// read, in two kernels.
 ///
-/// The sums of the programs meet in `workspace`: at least sum_workspace(device) floats that hold nothing of worth, and
-/// that no other stream uses meanwhile. Without one a buffer is taken from the stream's pool, which a stream that is
-/// captured into a graph has not. Errors: UserError for an out of another size than 1, a workspace that is too small,
-/// or none while the stream is captured; see also matrix.h. Example: `lib::sum_all<float>(stream, {x, {n}}, {out,
-/// {1}});`
+/// The sums of the programs meet in `workspace`: at least kSumWorkspace floats that hold nothing of worth, and that no
+/// other stream uses meanwhile. Without one a buffer is taken from the stream's pool, which a stream that is captured
+/// into a graph has not. Errors: UserError for an out of another size than 1, a workspace that is too small, or none
+/// while the stream is captured; see also matrix.h. Example: `lib::sum_all<float>(stream, {x, {n}}, {out, {1}});`
 template <Real T>
 void sum_all(On, Vector<const T> x, Vector<float> out, Vector<float> workspace);
 template <Real T>
 void sum_all(On, Vector<const T> x, Vector<float> out);
 
-/// Floats that sum_all needs on this device.
-std::int64_t sum_workspace(const Device&);
+/// Floats that sum_all needs.
+inline constexpr std::int64_t kSumWorkspace = 4096;
 
 /// y[r, c] = Σ_(k <= c) x[r, k]; x, y [rows, cols] of T.
 ///
