@@ -187,7 +187,7 @@ void KernelCore::launch(const OnStream& on, const Grid& grid, const rt::ArgPack&
       throw UserError(
           on.at,
           fmt::format("kernel '{}' is not loaded for these arguments, and the stream is being captured: call preload() "
-                      "with the device and the same arguments before the capture",
+                      "with the device and the same arguments, or launch it once, before the capture",
                       name_));
     s = &specialisation(*this, memo, on.stream.device(), on.at, pack, options, body);
   }

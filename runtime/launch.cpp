@@ -224,13 +224,22 @@ void ArgPack::pointer(DType dtype, Access access, DevicePtr address, std::size_t
   packed_[args_used_ - 1].key_at = static_cast<std::uint16_t>(key_used_ - 1);
 }
 
+namespace {
+/// Whether `after` bytes from `low` on and `before` bytes below `high` are apart; any number of bytes.
+bool fit_between(DevicePtr low, std::size_t after, std::size_t before, DevicePtr high) {
+  return after <= high - low && before <= high - low - after;
+}
+}  // namespace
+
 bool ArgPack::keep_apart(Access access, DevicePtr address, std::size_t extent, std::size_t before) {
   bool separate = true;
   for (std::size_t i = 0; i < args_used_; ++i) {
     Packed& p = packed_[i];
     if (kind_of_key(p.key) != ArgKind::Pointer) continue;
     if (access == Access::Read && access_of_key(p.key) == Access::Read) continue;
-    if (extent != 0 && p.bytes != 0 && (address - before >= p.value + p.bytes || p.value - p.before >= address + extent)) continue;
+    if (extent != 0 && p.bytes != 0 && (address > p.value ? fit_between(p.value, p.bytes, before, address)
+                                                          : fit_between(address, extent, p.before, p.value)))
+      continue;
     separate = false;
     p.key &= ~kDisjoint;
     key_[p.key_at] = p.key;

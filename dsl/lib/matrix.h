@@ -6,9 +6,11 @@
 // Every function takes a stream, inputs, outputs, numbers, in this order; T is the element type of what it reads and
 // writes, one of float, f16 and bf16, and what happens between is f32. An output may be an input's memory, with the
 // same strides; other overlaps of outputs with anything are the caller's fault. An array of no rows or no columns
-// launches nothing. Errors: UserError at the caller's line where shapes do not fit each other (it names both), a row is
-// not contiguous, or an array reaches beyond its buffer.
+// launches nothing. Errors: UserError at the caller's line where a size is negative, shapes do not fit each other (it
+// names both), a row is not contiguous, or an array reaches beyond its buffer.
 #pragma once
+#include <span>
+
 #include "dsl/lang/kernel.h"
 #include "dsl/lang/ops.h"
 #include "dsl/lang/view.h"
@@ -53,10 +55,12 @@ Named named(const char* name, const Matrix<T>& m) {
   return {name, m.size, m.stride};
 }
 
-/// Checks that all arrays have the first one's shape and contiguous rows; `function` is named in the UserError.
-/// Returns whether all are dense.
+/// Checks that no size of an array is negative, an array of no elements' neither.
+void check_sizes(const char* function, SourceLoc, const char* name, std::span<const std::int64_t> sizes);
+/// check_sizes, and that all arrays have the first one's shape and contiguous rows; `function` is named in the
+/// UserError. Returns whether all are dense.
 bool check_rows(const char* function, SourceLoc, std::initializer_list<Named>);
-/// Checks that a vector has `extent` contiguous elements.
+/// check_sizes, and that a vector has `extent` contiguous elements.
 void check_vector(const char* function, SourceLoc, const char* name, std::int64_t size, std::int64_t stride,
                   std::int64_t extent);
 

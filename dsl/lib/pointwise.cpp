@@ -63,6 +63,12 @@ constinit auto gated = kernel("swiglu", [](View<const T, 2> a, View<const T, 2> 
                          y.store({r, c}, (gate * b.load({r, c}, {1, kBlock}).cast(f32)).template cast<T>());
                        }).names("a b y");
 
+/// Whether a matrix has fewer than 2^63 elements. One that has more is refused by the launch.
+template <class T>
+bool is_countable(const Matrix<T>& m) {
+  std::int64_t n = 0;
+  return !__builtin_mul_overflow(m.size[0], m.size[1], &n);
+}
 /// A matrix whose rows follow each other without a gap, as one row. Its stride is never used, and 0 divides by 16.
 template <class T>
 Matrix<T> flat(Matrix<T> m) {
@@ -149,8 +155,8 @@ void dropout(On on, Vector<const T> x, Vector<T> y, double p, std::uint64_t seed
 
 template <Real T>
 void swiglu(On on, Matrix<const T> a, Matrix<const T> b, Matrix<T> y) {
-  if (check_rows("swiglu", on.at, {named<const T>("a", a), named<const T>("b", b), named<T>("y", y)}))
-    a = flat<const T>(a), b = flat<const T>(b), y = flat<T>(y);
+  const bool dense = check_rows("swiglu", on.at, {named<const T>("a", a), named<const T>("b", b), named<T>("y", y)});
+  if (dense && is_countable<T>(y)) a = flat<const T>(a), b = flat<const T>(b), y = flat<T>(y);
   gated<T>.launch(on, blocks(cdiv(a.size[1], kSwigluBlock<T>), a.size[0]), a, b, y);
 }
 

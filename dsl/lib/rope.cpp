@@ -73,6 +73,7 @@ void check_contiguous(SourceLoc at, const char* name, const Heads<T>& x) {
 template <class T>
 void check(SourceLoc at, const Heads<const T>& x, const Matrix<const float>& cosines, const Matrix<const float>& sines,
            const Heads<T>& y) {
+  check_sizes("rope", at, "x", x.size);
   if (y.size != x.size)
     throw UserError(
         at, fmt::format("rope: y is {}, but x is {}: they must have one shape", shape_of(y.size), shape_of(x.size)));

@@ -86,6 +86,7 @@ CudaKernel::~CudaKernel() {
 void CudaKernel::unload() {
   if (module_ != nullptr) device_->driver().module_unload(module_);
   module_ = nullptr;
+  cubin_.clear();
 }
 
 std::string CudaKernel::identify() const {

@@ -98,6 +98,49 @@ TEST_P(Overlaps, PointersOfUnknownSizeOverlapEverything) {
   }
 }
 
+/// Branches on scalars that the same program may write: all its threads see what was there before each store.
+constinit auto toggles = kernel("toggles", [](In<std::int32_t> flag, Out<std::int32_t> y, Const<int> N) {
+  Tile i = arange(N);
+  Scalar limit = load(flag), k = 0;
+  while_([&] { return k < load(flag + 1); },
+         [&] {
+           store(y + i, i.cast(i32) % 3 + k - limit);
+           k += 1 + load(flag + 2);
+         });
+  if_(limit > 5, [&] { store(y + 3, limit + k); });
+});
+
+/// The same on the host.
+void toggle(std::vector<std::int32_t>& memory, std::size_t flag, std::size_t y, int n) {
+  const std::int32_t limit = memory[flag];
+  std::int32_t k = 0;
+  while (k < memory[flag + 1]) {
+    for (int i = 0; i < n; ++i) memory[y + std::size_t(i)] = i % 3 + k - limit;
+    k += 1 + memory[flag + 2];
+  }
+  if (limit > 5) memory[y + 3] = limit + k;
+}
+
+TEST_P(Overlaps, ScalarsThatDecideBranchesAreReadBeforeTheyAreOverwritten) {
+  const Stream s(device());
+  for (const auto& [n, warps] : {std::pair{64, 0}, {1000, 4}, {2048, 8}})
+    for (const std::size_t y : {0, 1, 2, 3, 8}) {
+      std::vector<std::int32_t> want(std::size_t(n + 16));
+      want[5] = 7, want[6] = 5;
+      const std::size_t flag = 5;
+      Buffer<std::int32_t> memory(device(), want.size());
+      memory.upload(want);
+      const auto part = [&](std::size_t at, std::size_t size) {
+        return Buffer<std::int32_t>::foreign(device(), memory.ptr() + 4 * at, size);
+      };
+      auto flags = part(flag, 3), out = part(y, std::size_t(n));
+      toggle(want, flag, y, n);
+      toggles.with({.num_warps = warps}).launch(s, 1, flags, out, n);
+      s.synchronize();
+      ASSERT_EQ(memory.to_vector(), want) << n << " elements from " << y;
+    }
+}
+
 // What the compiler knew shows in the code: apart, the end of the row runs in pieces without a barrier between them.
 TEST(OverlapFacts, ArePartOfTheKey) {
   const Device d = Device::simulator();

@@ -76,6 +76,10 @@ TEST(ArgPack, PointersAreDisjointUnlessTheyMayOverlapAndOneIsWritten) {
   EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {Read, 0x1000, 64}}), Facts({true, true}));
   EXPECT_EQ(disjoint({{Read, 0x1000, 0}, {Write, 0x8000, 64}}), Facts({false, false}));  // of unknown extent
   EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {ReadWrite, 0x1000, 64}, {Read, 0x2000, 64}}), Facts({false, false, true}));
+  constexpr std::size_t kEndless = ~std::size_t(0);  // no sum of an address and an extent may wrap
+  EXPECT_EQ(disjoint({{Read, 0x1000, kEndless}, {Write, 0x8000, 64}}), Facts({false, false}));
+  EXPECT_EQ(disjoint({{Read, 0x1000, 64}, {Write, 0x800, kEndless}}), Facts({false, false}));
+  EXPECT_EQ(disjoint({{Read, 0x1000, kEndless}, {Write, 0x800, 0x800}}), Facts({true, true}));
 }
 
 TEST(ArgPack, KeyDiffersWhereCodeMayDifferAndOnlyThere) {
