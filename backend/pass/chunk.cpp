@@ -16,13 +16,17 @@
 // in registers. opaque keeps the two computations apart.
 //
 // A load moves over stores and a store over others by this, so it is done only where the launch guarantees that they
-// touch different memory (Param::disjoint).
+// touch different memory (Param::disjoint). And where memory behind allows other vectors than memory before, the row
+// changes its threads in between: not in a cluster, and only where shared memory holds two such rows.
 #include <algorithm>
 #include <map>
 
+#include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/infer.h"
+#include "backend/pass/access.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
+#include "backend/target.h"
 
 namespace kiln::ir {
 namespace {
@@ -32,12 +36,12 @@ constexpr std::int64_t kVectorBytes = 16;
 
 class Chunker {
  public:
-  explicit Chunker(Function& f) : f_(f) {}
+  Chunker(Function& f, const Target& target) : f_(f), target_(target) {}
 
   bool run() {
     if (!find_end() || !fits()) return false;
     const std::int64_t whole = shape_[0], piece = piece_elements();
-    if (piece >= whole) return false;
+    if (piece >= whole || (changes_threads() && !may_change_threads())) return false;
     for (lo_ = 0; lo_ < whole; lo_ += piece) {
       hi_ = std::min(whole, lo_ + piece);
       pieces_.clear();
@@ -109,6 +113,26 @@ class Chunker {
     std::int64_t widest = 1;
     for (InstId i : effects_) widest = std::max<std::int64_t>(widest, bytes(f_.type(f_.inst(i).operands[0]).dtype));
     return kThreadsPerWarp * f_.exec->warps * f_.exec->cluster * (kVectorBytes / widest);
+  }
+
+  /// Whether loads before the end and accesses in it have vectors of different sizes.
+  bool changes_threads() const {
+    std::int64_t before = 0, behind = 0;
+    const AxisAnalysis facts(f_);
+    for (const Access& a : tile_accesses(f_)) {
+      if (a.shape != shape_) continue;
+      std::int64_t& vector = in_tail_.contains(a.inst) ? behind : before;
+      const std::int64_t limit = vector_limit(facts, a, 0);
+      vector = vector == 0 ? limit : std::min(vector, limit);
+    }
+    return before != 0 && before != behind;
+  }
+  bool may_change_threads() const {
+    std::int64_t widest = 1;
+    for (InstId i : tail_)
+      for (Value v : f_.inst(i).operands)
+        if (const Type& t = f_.type(v); t.tile && !t.ptr) widest = std::max<std::int64_t>(widest, bytes(t.dtype));
+    return f_.exec->cluster == 1 && 2 * padded_elements(shape_) * widest <= std::int64_t(target_.max_shared_bytes);
   }
 
   // --- the pieces ----------------------------------------------------------------------------------------------------
@@ -199,6 +223,7 @@ class Chunker {
   }
 
   Function& f_;
+  const Target& target_;
   Shape shape_;
   std::vector<InstId> tail_, effects_;
   std::map<InstId, bool> in_tail_;
@@ -208,6 +233,6 @@ class Chunker {
 
 }  // namespace
 
-bool chunk(PassContext&, Function& f) { return Chunker(f).run(); }
+bool chunk(PassContext& context, Function& f) { return Chunker(f, context.target).run(); }
 
 }  // namespace kiln::ir

@@ -199,5 +199,43 @@ TEST(LibraryArguments, AFirstCallInACaptureSaysWhatToDo) {
   s.synchronize();
 }
 
+// Arrays of different alignment: a row that changes its threads for it must find room in shared memory, or stay.
+TEST(LibraryArguments, WidestRowsFitEveryTargetWhateverTheirAlignment) {
+  const std::int64_t cols = lib::kLongestTile;
+  for (const char* target : {"sm_86", "sm_90a", "sm_120a"}) {
+    SCOPED_TRACE(target);
+    const Device d = Device::simulator(target);
+    const Stream s(d);
+    const auto rows = [&](auto zero) {
+      using T = decltype(zero);
+      Buffer<T> x(d, std::size_t(cols) + 1), y(d, std::size_t(cols) + 1), w(d, std::size_t(cols) + 1);
+      const std::vector<T> ones(x.size(), T(1.f));
+      for (Buffer<T>* b : {&x, &w}) b->upload(ones);
+      const auto at = [](const Buffer<T>& b, int i) {
+        return device_ptr<T>(b.ptr() + std::size_t(i) * sizeof(T), b.size() - std::size_t(i));
+      };
+      for (const auto& [i, j, k] : {std::array{0, 1, 0}, {1, 0, 0}, {0, 0, 1}}) {
+        const std::array<std::int64_t, 2> shape{1, cols};
+        const auto expect = [&](float value) {
+          s.synchronize();
+          EXPECT_EQ(float(y.to_vector()[std::size_t(j + cols - 1)]), float(T(value)));
+        };
+        lib::softmax<T>(s, {at(x, i), shape}, {at(y, j), shape});
+        expect(1.f / float(cols));
+        lib::layernorm<T>(s, {at(x, i), shape}, {at(w, k), {cols}}, {at(w, k), {cols}}, {at(y, j), shape});
+        expect(1);
+        lib::rmsnorm<T>(s, {at(x, i), shape}, {at(w, k), {cols}}, {at(y, j), shape}, 0);
+        expect(1);
+        lib::add_rmsnorm<T>(s, {at(x, i), shape}, {at(w, k), shape}, {at(w, k), {cols}}, {at(x, i), shape},
+                            {at(y, j), shape}, 0);
+        expect(1);
+        x.upload(ones);
+      }
+    };
+    rows(0.f);
+    rows(bf16(0.f));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -47,6 +47,20 @@ TEST(Chunk, LastPieceOfAnOddRowIsShorter) {
   EXPECT_THAT(text, HasSubstr("tile<452xbf16>"));
 }
 
+TEST(Chunk, RowsThatWouldChangeTheirThreadsStayWholeInAClusterAndWhereTheyAreWide) {
+  const auto stores = [](int n, const char* align, const CompileOptions& options) {
+    std::string text = row(n, " disjoint");
+    const std::string aligned = "access=readwrite align=16";
+    text.replace(text.find(aligned), aligned.size(), std::string("access=readwrite align=") + align);
+    return count(after({choose_exec, chunk}, text, options), "store %");
+  };
+  EXPECT_EQ(stores(4096, "16", {.num_warps = 4, .cluster = 2}), 2u);
+  EXPECT_EQ(stores(4096, "2", {.num_warps = 4, .cluster = 2}), 1u);
+  EXPECT_EQ(stores(4096, "2", {.num_warps = 4}), 4u);
+  EXPECT_EQ(stores(65536, "16", {.num_warps = 32}), 8u);
+  EXPECT_EQ(stores(65536, "2", {.num_warps = 32}), 1u) << "128 KB or more of 227 are no two rows";
+}
+
 TEST(Chunk, LoadsDoNotPassStoresThatMayOverlap) {
   EXPECT_EQ(count(after({choose_exec, chunk}, row(4096, ""), {.num_warps = 4}), "store %"), 1u);
 }
