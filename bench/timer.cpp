@@ -11,7 +11,7 @@ namespace kiln::bench {
 Rotation rotation_for(std::size_t input_bytes) {
   constexpr std::size_t kL2Bytes = 60u << 20;
   const auto sets =
-      static_cast<int>(std::clamp<std::size_t>(4 * kL2Bytes / std::max<std::size_t>(1, input_bytes) + 1, 1, 64));
+      static_cast<int>(std::clamp<std::size_t>(4 * kL2Bytes / std::max<std::size_t>(1, input_bytes) + 1, 4, 64));
   return {sets, std::max(sets, 8)};
 }
 

@@ -15,7 +15,8 @@ struct Rotation {
   int launches = 8;
 };
 
-/// For inputs of `input_bytes` a set: sets of four times 60 MB in total, at most 64, and at least 8 launches.
+/// For inputs of `input_bytes` a set: sets of four times 60 MB in total, 4 to 64 of them (on some GPUs one place in memory
+/// costs 4 % against another, so that two sets would measure luck), and at least 8 launches.
 Rotation rotation_for(std::size_t input_bytes);
 
 /// A captured sequence of launches, timed by events around its replay.

@@ -148,10 +148,10 @@ class Kiln:
 
 
 def rotating(make):
-    """Input sets of four times the L2 in total, at most 64."""
+    """4 to 64 input sets, of four times the L2 in total."""
     first = make()
     size = sum(t.numel() * t.element_size() for t in first)
-    count = max(1, min(64, 4 * L2_BYTES // max(1, size) + 1))
+    count = max(4, min(64, 4 * L2_BYTES // max(1, size) + 1))
     return [first] + [make() for _ in range(count - 1)]
 
 
