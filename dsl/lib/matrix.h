@@ -6,8 +6,9 @@
 // Every function takes a stream, inputs, outputs, numbers, in this order; T is the element type of what it reads and
 // writes, one of float, f16 and bf16, and what happens between is f32. An output may be an input's memory, with the
 // same strides; other overlaps of outputs with anything are the caller's fault. An array of no rows or no columns
-// launches nothing. Errors: UserError at the caller's line where a size is negative, shapes do not fit each other (it
-// names both), a row is not contiguous, or an array reaches beyond its buffer.
+// launches nothing, except for what has a result without elements: sum_all, and the losses of rows of no columns.
+// Errors: UserError at the caller's line where a size is negative, shapes do not fit each other (it names both), a row
+// is not contiguous, or an array reaches beyond its buffer.
 #pragma once
 #include <span>
 
