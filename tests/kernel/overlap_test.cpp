@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <vector>
 
+#include "backend/target.h"
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
 
@@ -123,8 +125,11 @@ void toggle(std::vector<std::int32_t>& memory, std::size_t flag, std::size_t y, 
 
 TEST_P(Overlaps, ScalarsThatDecideBranchesAreReadBeforeTheyAreOverwritten) {
   const Stream s(device());
-  for (const auto& [n, warps] : {std::pair{64, 0}, {1000, 4}, {2048, 8}})
+  const bool clusters = device().kind() == DeviceKind::Interpreter ||
+                        target_named(device().target(), device().ptx_version()).has_cluster();
+  for (const auto& [n, warps, cluster] : {std::tuple{64, 0, 1}, {1000, 4, 1}, {2048, 8, 1}, {1000, 2, 4}})
     for (const std::size_t y : {0, 1, 2, 3, 8}) {
+      if (cluster > 1 && !clusters) continue;
       std::vector<std::int32_t> want(std::size_t(n + 16));
       want[5] = 7, want[6] = 5;
       const std::size_t flag = 5;
@@ -135,7 +140,7 @@ TEST_P(Overlaps, ScalarsThatDecideBranchesAreReadBeforeTheyAreOverwritten) {
       };
       auto flags = part(flag, 3), out = part(y, std::size_t(n));
       toggle(want, flag, y, n);
-      toggles.with({.num_warps = warps}).launch(s, 1, flags, out, n);
+      toggles.with({.num_warps = warps, .cluster = cluster}).launch(s, 1, flags, out, n);
       s.synchronize();
       ASSERT_EQ(memory.to_vector(), want) << n << " elements from " << y;
     }

@@ -146,7 +146,8 @@ constinit auto chain = kernel("chain", [](In<std::int32_t> next, In<std::int32_t
 });
 
 TEST_P(RowCorners, LoopsFollowReadOnlyMemory) {
-  for (const int warps : {0, 1, 4}) {
+  for (const auto& [warps, cluster] : {std::pair{0, 1}, {1, 1}, {4, 1}, {2, 2}}) {
+    if (cluster > 1 && !has_clusters()) continue;
     const Stream s(device());
     const int rows = 5, n = 100;
     const std::vector<std::int32_t> next{3, 2, -2, 1, -1};
@@ -162,9 +163,9 @@ TEST_P(RowCorners, LoopsFollowReadOnlyMemory) {
     }
     auto links = buffer_of(device(), next), x = buffer_of(device(), h);
     auto y = buffer_of(device(), std::vector<std::int32_t>(want.size(), 9));
-    chain.with({.num_warps = warps}).launch(s, rows, links, x, y, n);
+    chain.with({.num_warps = warps, .cluster = cluster}).launch(s, rows, links, x, y, n);
     s.synchronize();
-    EXPECT_EQ(y.to_vector(), want) << warps;
+    EXPECT_EQ(y.to_vector(), want) << warps << " " << cluster;
   }
 }
 
