@@ -208,6 +208,21 @@ TYPED_TEST(Gelu, MatricesOfEveryShape) {
   });
 }
 
+// What is far below 0 is 0, an infinity too; nothing overflows on the way.
+TYPED_TEST(Gelu, SpecialValues) {
+  const double huge = std::same_as<TypeParam, f16> ? 65504 : 0x1.fep127, tiny = ulp<TypeParam>(0);
+  const std::vector<double> x{huge, -huge, kInf, -kInf, kNaN, 0, -0.0, tiny, -tiny, -200, 200, huge / 2, -huge / 2};
+  const std::vector<double> want{huge, 0, kInf, 0, kNaN, 0, 0, tiny / 2, -tiny / 2, 0, 200, huge / 2, 0};
+  const auto cols = std::int64_t(x.size());
+  on_each_device([&](const Device& d) {
+    const std::vector<double> none(x.size());
+    Rows<TypeParam> from(d, {1, cols}, x), residual(d, {1, cols}, none), to(d, {1, cols});
+    const Weights<TypeParam> bias(d, none), scale(d, {1});
+    lib::gelu_bias_scale_residual<TypeParam>(Stream(d), from, bias, scale, residual, to);
+    expect_within(to.values(), want, [&](std::size_t i) { return ulp<TypeParam>(want[i]); });
+  });
+}
+
 TEST(GeluErrors, ShapesThatDoNotFit) {
   const Device d = interpreter();
   const Stream s(d);
