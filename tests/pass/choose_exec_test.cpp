@@ -6,7 +6,6 @@ namespace {
 
 using enum ir::Pass;
 using testing::HasSubstr;
-using testing::Not;
 
 /// A kernel that loads `inputs` tiles of n elements and stores one.
 std::string pointwise(int inputs, int n, const std::string& dtype = "f32") {
@@ -95,15 +94,6 @@ TEST(ChooseExec, TheLongestRowsLeaveRoomForASecondBlockUnlessTheyReadTwice) {
 TEST(ChooseExec, ShortRowsOfTwoInputsAreABlocks) {
   EXPECT_THAT(exec_line(row(2, 1024)), HasSubstr("team=cta warps=2 "));
   EXPECT_THAT(exec_line(row(2, 512)), HasSubstr("team=warp warps=1 "));
-}
-
-TEST(ChooseExec, WhatAProgramReadsAloneGoesFirstFromTheCache) {
-  const std::string out = after({choose_exec}, row(1, 4096));
-  const std::size_t weights = out.find("= load"), own = out.find("= load", weights + 1);
-  const auto line = [&](std::size_t at) { return out.substr(at, out.find('\n', at) - at); };
-  EXPECT_THAT(line(weights), Not(HasSubstr("cache")));
-  EXPECT_THAT(line(own), HasSubstr("cache=evict_first"));
-  EXPECT_THAT(after({choose_exec}, pointwise(2, 1024)), Not(HasSubstr("cache")));
 }
 
 TEST(ChooseExec, AGoalForRegistersYieldsToTheUsersCap) {
