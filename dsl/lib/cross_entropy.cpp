@@ -36,34 +36,38 @@ Scalar loss_of(const Statistics& row, const Scalar& at_target, const Target& t) 
 }
 
 template <class T>
-constinit auto losses = kernel("cross_entropy", [](View<const T, 2> logits, View<const std::int64_t, 1> target,
-                                                   View<float, 1> loss, Int64 ignore_index) {
-                          Scalar width = logits.size(1), from = logits.pointer() + program_id(0) * logits.stride(0);
-                          const Target t = target_of(target, ignore_index, width);
-                          const Statistics row = statistics_of<T>(from, width, chunk_positions<T>());
-                          Scalar at_target = load(from + t.column, t.inside).cast(f32);
-                          store(loss.pointer() + program_id(0), loss_of(row, at_target, t));
-                        }).names("logits target loss ignore_index");
+void losses_program(View<const T, 2> logits, View<const std::int64_t, 1> target, View<float, 1> loss,
+                    Int64 ignore_index) {
+  Scalar width = logits.size(1), from = logits.pointer() + program_id(0) * logits.stride(0);
+  const Target t = target_of(target, ignore_index, width);
+  const Statistics row = statistics_of<T>(from, width, chunk_positions<T>());
+  Scalar at_target = load(from + t.column, t.inside).cast(f32);
+  store(loss.pointer() + program_id(0), loss_of(row, at_target, t));
+}
+template <class T>
+constinit auto losses = kernel("cross_entropy", losses_program<T>).names("logits target loss ignore_index");
 
 template <class T>
-constinit auto gradients = kernel("cross_entropy_gradient", [](View<T, 2> logits, View<const std::int64_t, 1> target,
-                                                               View<float, 1> loss, Float scale, Int64 ignore_index) {
-                             Scalar width = logits.size(1),
-                                    row_at = logits.pointer() + program_id(0) * logits.stride(0);
-                             const Target t = target_of(target, ignore_index, width);
-                             const Tile c = chunk_positions<T>();
-                             const Statistics row = statistics_of<T>(row_at, width, c);
-                             Scalar at_target = load(row_at + t.column, t.inside).cast(f32);
-                             store(loss.pointer() + program_id(0), loss_of(row, at_target, t));
-                             Scalar share = 1.f / row.total, factor = select(t.inside, scale, kNaN);
-                             for (auto at : range(0, width, kChunk<T>)) {
-                               Tile inside = at + c < width, v = load(row_at + (at + c), inside).cast(f32);
-                               Tile gradient = select(t.ignored, 0.f, exp_for<T>(v - row.largest) * share * factor);
-                               store(row_at + (at + c), gradient.template cast<T>(), inside);
-                             }
-                             Scalar there = (exp_for<T>(at_target - row.largest) * share - 1.f) * factor;
-                             store(row_at + t.column, there.template cast<T>(), t.inside && !t.ignored);
-                           }).names("logits target loss scale ignore_index");
+void gradients_program(View<T, 2> logits, View<const std::int64_t, 1> target, View<float, 1> loss, Float scale,
+                       Int64 ignore_index) {
+  Scalar width = logits.size(1), row_at = logits.pointer() + program_id(0) * logits.stride(0);
+  const Target t = target_of(target, ignore_index, width);
+  const Tile c = chunk_positions<T>();
+  const Statistics row = statistics_of<T>(row_at, width, c);
+  Scalar at_target = load(row_at + t.column, t.inside).cast(f32);
+  store(loss.pointer() + program_id(0), loss_of(row, at_target, t));
+  Scalar share = 1.f / row.total, factor = select(t.inside, scale, kNaN);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile inside = at + c < width, v = load(row_at + (at + c), inside).cast(f32);
+    Tile gradient = select(t.ignored, 0.f, exp_for<T>(v - row.largest) * share * factor);
+    store(row_at + (at + c), gradient.template cast<T>(), inside);
+  }
+  Scalar there = (exp_for<T>(at_target - row.largest) * share - 1.f) * factor;
+  store(row_at + t.column, there.template cast<T>(), t.inside && !t.ignored);
+}
+template <class T>
+constinit auto gradients =
+    kernel("cross_entropy_gradient", gradients_program<T>).names("logits target loss scale ignore_index");
 
 template <class T>
 void check(const char* function, SourceLoc at, const Matrix<T>& logits, const Vector<const std::int64_t>& target,

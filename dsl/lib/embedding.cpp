@@ -16,14 +16,15 @@ struct Picked {
 constexpr int kElements = 8192;
 
 template <class T, class Id>
-constinit auto rows_by_id = kernel("embedding", [](View<const T, 2> table, View<const Id, 1> ids, View<T, 2> y,
-                                                   Tune<Picked> t) {
-                              Scalar r = slow_block() * t.rows, c = program_id(0) * t.cols;
-                              Tile id = expand(ids.load({r}, {t.rows}, -1).cast(DType::index), 1);
-                              Tile at = c + arange(t.cols);
-                              Tile known = id >= 0 && id < table.size(0) && at < table.size(1);
-                              y.store({r, c}, load(table.pointer() + (id * table.stride(0) + at), known));
-                            }).names("table ids y picked");
+void rows_by_id_program(View<const T, 2> table, View<const Id, 1> ids, View<T, 2> y, Tune<Picked> t) {
+  Scalar r = slow_block() * t.rows, c = program_id(0) * t.cols;
+  Tile id = expand(ids.load({r}, {t.rows}, -1).cast(DType::index), 1);
+  Tile at = c + arange(t.cols);
+  Tile known = id >= 0 && id < table.size(0) && at < table.size(1);
+  y.store({r, c}, load(table.pointer() + (id * table.stride(0) + at), known));
+}
+template <class T, class Id>
+constinit auto rows_by_id = kernel("embedding", rows_by_id_program<T, Id>).names("table ids y picked");
 
 }  // namespace
 

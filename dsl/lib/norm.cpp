@@ -23,40 +23,44 @@ Tile about(const Scalar& origin, const Tile& x) {
 // The weights are read behind the statistics: they come from the L2 cache, and would hold registers before.
 
 template <class T>
-constinit auto layernorm_rows = kernel("layernorm", [](View<const T, 2> x, View<const T, 1> weight,
-                                                       View<const T, 1> bias, View<T, 2> y, Float eps, Tune<Row> row) {
-                                  Scalar from = row_of(x, program_id(0), row);
-                                  Tile c = arange(row.width), v = about<T>(origin_of<T>(from), load(from + c));
-                                  Scalar mean = sum(v) / float(row.width);  // exact where all elements are equal
-                                  Tile d = v - mean;
-                                  Scalar scale = rsqrt(sum(d * d) * (1.f / float(row.width)) + eps);
-                                  Tile w = load(weight.pointer() + c).cast(f32), b = load(bias.pointer() + c).cast(f32);
-                                  store(row_of(y, program_id(0), row) + c, fma(d * scale, w, b).template cast<T>());
-                                }).names("x weight bias y eps row");
+void layernorm_rows_program(View<const T, 2> x, View<const T, 1> weight, View<const T, 1> bias, View<T, 2> y, Float eps,
+                            Tune<Row> row) {
+  Scalar from = row_of(x, program_id(0), row);
+  Tile c = arange(row.width), v = about<T>(origin_of<T>(from), load(from + c));
+  Scalar mean = sum(v) / float(row.width);  // exact where all elements are equal
+  Tile d = v - mean;
+  Scalar scale = rsqrt(sum(d * d) * (1.f / float(row.width)) + eps);
+  Tile w = load(weight.pointer() + c).cast(f32), b = load(bias.pointer() + c).cast(f32);
+  store(row_of(y, program_id(0), row) + c, fma(d * scale, w, b).template cast<T>());
+}
+template <class T>
+constinit auto layernorm_rows = kernel("layernorm", layernorm_rows_program<T>).names("x weight bias y eps row");
 
 template <class T>
-constinit auto rmsnorm_rows = kernel("rmsnorm", [](View<const T, 2> x, View<const T, 1> weight, View<T, 2> y, Float eps,
-                                                   Tune<Row> row) {
-                                Tile c = arange(row.width), v = load(row_of(x, program_id(0), row) + c).cast(f32);
-                                Scalar scale = rsqrt(sum(v * v) * (1.f / float(row.width)) + eps);
-                                Tile w = load(weight.pointer() + c).cast(f32);
-                                store(row_of(y, program_id(0), row) + c, (v * scale * w).template cast<T>());
-                              }).names("x weight y eps row");
+void rmsnorm_rows_program(View<const T, 2> x, View<const T, 1> weight, View<T, 2> y, Float eps, Tune<Row> row) {
+  Tile c = arange(row.width), v = load(row_of(x, program_id(0), row) + c).cast(f32);
+  Scalar scale = rsqrt(sum(v * v) * (1.f / float(row.width)) + eps);
+  Tile w = load(weight.pointer() + c).cast(f32);
+  store(row_of(y, program_id(0), row) + c, (v * scale * w).template cast<T>());
+}
+template <class T>
+constinit auto rmsnorm_rows = kernel("rmsnorm", rmsnorm_rows_program<T>).names("x weight y eps row");
 
+template <class T>
+void add_rmsnorm_rows_program(View<const T, 2> x, View<const T, 2> residual, View<const T, 1> weight, View<T, 2> total,
+                              View<T, 2> y, Float eps, Tune<Row> row) {
+  Scalar r = program_id(0);
+  Tile c = arange(row.width);
+  Tile h = (load(row_of(x, r, row) + c).cast(f32) + load(row_of(residual, r, row) + c).cast(f32)).template cast<T>();
+  store(row_of(total, r, row) + c, h);
+  Tile v = h.cast(f32);
+  Scalar scale = rsqrt(sum(v * v) * (1.f / float(row.width)) + eps);
+  Tile w = load(weight.pointer() + c).cast(f32);
+  store(row_of(y, r, row) + c, (v * scale * w).template cast<T>());
+}
 template <class T>
 constinit auto add_rmsnorm_rows =
-    kernel("add_rmsnorm", [](View<const T, 2> x, View<const T, 2> residual, View<const T, 1> weight, View<T, 2> total,
-                             View<T, 2> y, Float eps, Tune<Row> row) {
-      Scalar r = program_id(0);
-      Tile c = arange(row.width);
-      Tile h =
-          (load(row_of(x, r, row) + c).cast(f32) + load(row_of(residual, r, row) + c).cast(f32)).template cast<T>();
-      store(row_of(total, r, row) + c, h);
-      Tile v = h.cast(f32);
-      Scalar scale = rsqrt(sum(v * v) * (1.f / float(row.width)) + eps);
-      Tile w = load(weight.pointer() + c).cast(f32);
-      store(row_of(y, r, row) + c, (v * scale * w).template cast<T>());
-    }).names("x residual weight sum y eps row");
+    kernel("add_rmsnorm", add_rmsnorm_rows_program<T>).names("x residual weight sum y eps row");
 
 // --- longer rows, chunk by chunk -----------------------------------------------------------------------------------
 
@@ -66,65 +70,68 @@ Scalar long_row(const View<T, 2>& x) {
 }
 
 template <class T>
-constinit auto layernorm_long =
-    kernel("layernorm_long", [](View<const T, 2> x, View<const T, 1> weight, View<const T, 1> bias, View<T, 2> y,
-                                Float eps) {
-      Scalar width = x.size(1), from = long_row(x), to = long_row(y), origin = origin_of<T>(from);
-      Tile c = chunk_positions<T>(), s = zeros(f32, {kLanes}), squares = zeros(f32, {kLanes});
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width;
-        s += lane_sum(select(inside, about<T>(origin, load(from + p, inside)), 0));
-      }
-      Scalar mean = sum(s) / width.cast(f32);
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width;
-        Tile d = select(inside, about<T>(origin, load(from + p, inside)) - mean, 0);
-        squares += lane_sum(d * d);
-      }
-      Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width, d = about<T>(origin, load(from + p, inside)) - mean;
-        Tile w = load(weight.pointer() + p, inside).cast(f32), b = load(bias.pointer() + p, inside).cast(f32);
-        store(to + p, fma(d * scale, w, b).template cast<T>(), inside);
-      }
-    }).names("x weight bias y eps");
+void layernorm_long_program(View<const T, 2> x, View<const T, 1> weight, View<const T, 1> bias, View<T, 2> y,
+                            Float eps) {
+  Scalar width = x.size(1), from = long_row(x), to = long_row(y), origin = origin_of<T>(from);
+  Tile c = chunk_positions<T>(), s = zeros(f32, {kLanes}), squares = zeros(f32, {kLanes});
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width;
+    s += lane_sum(select(inside, about<T>(origin, load(from + p, inside)), 0));
+  }
+  Scalar mean = sum(s) / width.cast(f32);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width;
+    Tile d = select(inside, about<T>(origin, load(from + p, inside)) - mean, 0);
+    squares += lane_sum(d * d);
+  }
+  Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width, d = about<T>(origin, load(from + p, inside)) - mean;
+    Tile w = load(weight.pointer() + p, inside).cast(f32), b = load(bias.pointer() + p, inside).cast(f32);
+    store(to + p, fma(d * scale, w, b).template cast<T>(), inside);
+  }
+}
+template <class T>
+constinit auto layernorm_long = kernel("layernorm_long", layernorm_long_program<T>).names("x weight bias y eps");
 
 template <class T>
-constinit auto rmsnorm_long =
-    kernel("rmsnorm_long", [](View<const T, 2> x, View<const T, 1> weight, View<T, 2> y, Float eps) {
-      Scalar width = x.size(1), from = long_row(x), to = long_row(y);
-      Tile c = chunk_positions<T>(), squares = zeros(f32, {kLanes});
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile v = load(from + (at + c), at + c < width).cast(f32);
-        squares += lane_sum(v * v);
-      }
-      Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width, v = load(from + p, inside).cast(f32);
-        store(to + p, (v * scale * load(weight.pointer() + p, inside).cast(f32)).template cast<T>(), inside);
-      }
-    }).names("x weight y eps");
+void rmsnorm_long_program(View<const T, 2> x, View<const T, 1> weight, View<T, 2> y, Float eps) {
+  Scalar width = x.size(1), from = long_row(x), to = long_row(y);
+  Tile c = chunk_positions<T>(), squares = zeros(f32, {kLanes});
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile v = load(from + (at + c), at + c < width).cast(f32);
+    squares += lane_sum(v * v);
+  }
+  Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width, v = load(from + p, inside).cast(f32);
+    store(to + p, (v * scale * load(weight.pointer() + p, inside).cast(f32)).template cast<T>(), inside);
+  }
+}
+template <class T>
+constinit auto rmsnorm_long = kernel("rmsnorm_long", rmsnorm_long_program<T>).names("x weight y eps");
 
+template <class T>
+void add_rmsnorm_long_program(View<const T, 2> x, View<const T, 2> residual, View<const T, 1> weight, View<T, 2> total,
+                              View<T, 2> y, Float eps) {
+  Scalar width = x.size(1), from = long_row(x), other = long_row(residual), between = long_row(total), to = long_row(y);
+  Tile c = chunk_positions<T>(), squares = zeros(f32, {kLanes});
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width;
+    Tile h = (load(from + p, inside).cast(f32) + load(other + p, inside).cast(f32)).template cast<T>();
+    store(between + p, h, inside);
+    Tile v = h.cast(f32);
+    squares += lane_sum(v * v);
+  }
+  Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile p = at + c, inside = p < width, v = load(between + p, inside).cast(f32);
+    store(to + p, (v * scale * load(weight.pointer() + p, inside).cast(f32)).template cast<T>(), inside);
+  }
+}
 template <class T>
 constinit auto add_rmsnorm_long =
-    kernel("add_rmsnorm_long", [](View<const T, 2> x, View<const T, 2> residual, View<const T, 1> weight,
-                                  View<T, 2> total, View<T, 2> y, Float eps) {
-      Scalar width = x.size(1), from = long_row(x), other = long_row(residual), between = long_row(total),
-             to = long_row(y);
-      Tile c = chunk_positions<T>(), squares = zeros(f32, {kLanes});
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width;
-        Tile h = (load(from + p, inside).cast(f32) + load(other + p, inside).cast(f32)).template cast<T>();
-        store(between + p, h, inside);
-        Tile v = h.cast(f32);
-        squares += lane_sum(v * v);
-      }
-      Scalar scale = rsqrt(sum(squares) / width.cast(f32) + eps);
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile p = at + c, inside = p < width, v = load(between + p, inside).cast(f32);
-        store(to + p, (v * scale * load(weight.pointer() + p, inside).cast(f32)).template cast<T>(), inside);
-      }
-    }).names("x residual weight sum y eps");
+    kernel("add_rmsnorm_long", add_rmsnorm_long_program<T>).names("x residual weight sum y eps");
 
 template <class T>
 void check_weight(const char* function, SourceLoc at, const char* name, const Vector<const T>& w, std::int64_t cols) {

@@ -41,13 +41,14 @@ Tile uniform_numbers(const Scalar& seed, const Scalar& first) {
 }
 
 template <class T>
-constinit auto dropped = kernel("dropout", [](View<const T, 1> x, View<T, 1> y, Float p, Float scale,
-                                              Val<std::uint64_t> seed) {
-                           Scalar first = program_id(0) * kDropoutBlock;
-                           Tile keep = uniform_numbers(seed, program_id(0) * (kDropoutBlock / 4)) >= p;
-                           Tile v = x.load({first}, {kDropoutBlock}).cast(f32) * scale;
-                           y.store({first}, select(keep, v, 0).template cast<T>());
-                         }).names("x y p scale seed");
+void dropped_program(View<const T, 1> x, View<T, 1> y, Float p, Float scale, Val<std::uint64_t> seed) {
+  Scalar first = program_id(0) * kDropoutBlock;
+  Tile keep = uniform_numbers(seed, program_id(0) * (kDropoutBlock / 4)) >= p;
+  Tile v = x.load({first}, {kDropoutBlock}).cast(f32) * scale;
+  y.store({first}, select(keep, v, 0).template cast<T>());
+}
+template <class T>
+constinit auto dropped = kernel("dropout", dropped_program<T>).names("x y p scale seed");
 
 // --- swiglu --------------------------------------------------------------------------------------------------------
 
@@ -56,12 +57,14 @@ template <class T>
 constexpr int kSwigluBlock = sizeof(T) < 4 ? 2048 : 1024;
 
 template <class T>
-constinit auto gated = kernel("swiglu", [](View<const T, 2> a, View<const T, 2> b, View<T, 2> y) {
-                         constexpr int kBlock = kSwigluBlock<T>;
-                         Scalar r = slow_block(), c = program_id(0) * kBlock;
-                         Tile gate = silu_for<T>(a.load({r, c}, {1, kBlock}).cast(f32));
-                         y.store({r, c}, (gate * b.load({r, c}, {1, kBlock}).cast(f32)).template cast<T>());
-                       }).names("a b y");
+void gated_program(View<const T, 2> a, View<const T, 2> b, View<T, 2> y) {
+  constexpr int kBlock = kSwigluBlock<T>;
+  Scalar r = slow_block(), c = program_id(0) * kBlock;
+  Tile gate = silu_for<T>(a.load({r, c}, {1, kBlock}).cast(f32));
+  y.store({r, c}, (gate * b.load({r, c}, {1, kBlock}).cast(f32)).template cast<T>());
+}
+template <class T>
+constinit auto gated = kernel("swiglu", gated_program<T>).names("a b y");
 
 /// Whether a matrix has fewer than 2^63 elements. One that has more is refused by the launch.
 template <class T>
@@ -86,14 +89,15 @@ struct GeluBlock {
 constexpr int kGeluElements = 4096;  ///< 8192² bf16 on one H200: 4352 GB/s; four rows 3922
 
 template <class T>
-constinit auto gelus =
-    kernel("gelu_bias_scale_residual", [](View<const T, 2> x, View<const T, 1> bias, View<const T, 1> scale,
-                                          View<const T, 2> residual, View<T, 2> y, Tune<GeluBlock> t) {
-      Scalar r = slow_block() * t.rows, c = program_id(0) * t.cols;
-      Tile b = bias.load({c}, {t.cols}).cast(f32), s = expand(scale.load({r}, {t.rows}).cast(f32), 1);
-      Tile v = x.load({r, c}, {t.rows, t.cols}).cast(f32), other = residual.load({r, c}, {t.rows, t.cols}).cast(f32);
-      y.store({r, c}, fma(gelu_for<T>(v + b), s, other).template cast<T>());
-    }).names("x bias scale residual y block");
+void gelus_program(View<const T, 2> x, View<const T, 1> bias, View<const T, 1> scale, View<const T, 2> residual,
+                   View<T, 2> y, Tune<GeluBlock> t) {
+  Scalar r = slow_block() * t.rows, c = program_id(0) * t.cols;
+  Tile b = bias.load({c}, {t.cols}).cast(f32), s = expand(scale.load({r}, {t.rows}).cast(f32), 1);
+  Tile v = x.load({r, c}, {t.rows, t.cols}).cast(f32), other = residual.load({r, c}, {t.rows, t.cols}).cast(f32);
+  y.store({r, c}, fma(gelu_for<T>(v + b), s, other).template cast<T>());
+}
+template <class T>
+constinit auto gelus = kernel("gelu_bias_scale_residual", gelus_program<T>).names("x bias scale residual y block");
 
 // --- adam ----------------------------------------------------------------------------------------------------------
 
@@ -105,17 +109,19 @@ struct Coefficients {
 };
 
 template <class T>
-constinit auto adam = kernel("adam_step", [](View<T, 1> param, View<const T, 1> grad, View<float, 1> m,
-                                             View<float, 1> v, Float keep_m, Float add_m, Float keep_v, Float add_v,
-                                             Float root, Float eps, Float rate, Float decay) {
-                        Scalar at = program_id(0) * kAdamBlock;
-                        Tile g = grad.load({at}, {kAdamBlock}).cast(f32), p = param.load({at}, {kAdamBlock}).cast(f32);
-                        Tile next_m = m.load({at}, {kAdamBlock}) * keep_m + g * add_m;
-                        Tile next_v = v.load({at}, {kAdamBlock}) * keep_v + g * g * add_v;
-                        m.store({at}, next_m);
-                        v.store({at}, next_v);
-                        param.store({at}, (p * decay - next_m * rate / (sqrt(next_v) * root + eps)).template cast<T>());
-                      }).names("param grad m v keep_m add_m keep_v add_v root eps rate decay");
+void adam_program(View<T, 1> param, View<const T, 1> grad, View<float, 1> m, View<float, 1> v, Float keep_m,
+                  Float add_m, Float keep_v, Float add_v, Float root, Float eps, Float rate, Float decay) {
+  Scalar at = program_id(0) * kAdamBlock;
+  Tile g = grad.load({at}, {kAdamBlock}).cast(f32), p = param.load({at}, {kAdamBlock}).cast(f32);
+  Tile next_m = m.load({at}, {kAdamBlock}) * keep_m + g * add_m;
+  Tile next_v = v.load({at}, {kAdamBlock}) * keep_v + g * g * add_v;
+  m.store({at}, next_m);
+  v.store({at}, next_v);
+  param.store({at}, (p * decay - next_m * rate / (sqrt(next_v) * root + eps)).template cast<T>());
+}
+template <class T>
+constinit auto adam =
+    kernel("adam_step", adam_program<T>).names("param grad m v keep_m add_m keep_v add_v root eps rate decay");
 
 /// 0 <= value, and below `end` if there is one; not NaN.
 void check_number(SourceLoc at, const char* name, double value, double end) {

@@ -51,16 +51,19 @@ void turn(const View<const T, 3>& x, const View<const float, 2>& cosines, const 
 }
 
 template <class T>
-constinit auto at_positions = kernel("rope", [](View<const T, 3> x, View<const float, 2> cosines,
-                                                View<const float, 2> sines, View<const std::int32_t, 1> positions,
-                                                View<T, 3> y, Tune<Turn> t) {
-                                turn(x, cosines, sines, positions.at({program_id(0)}), y, t);
-                              }).names("x cosines sines positions y turn");
+void at_positions_program(View<const T, 3> x, View<const float, 2> cosines, View<const float, 2> sines,
+                          View<const std::int32_t, 1> positions, View<T, 3> y, Tune<Turn> t) {
+  turn(x, cosines, sines, positions.at({program_id(0)}), y, t);
+}
 template <class T>
-constinit auto in_order = kernel("rope_in_order", [](View<const T, 3> x, View<const float, 2> cosines,
-                                                     View<const float, 2> sines, View<T, 3> y, Tune<Turn> t) {
-                            turn(x, cosines, sines, program_id(0), y, t);
-                          }).names("x cosines sines y turn");
+constinit auto at_positions = kernel("rope", at_positions_program<T>).names("x cosines sines positions y turn");
+template <class T>
+void in_order_program(View<const T, 3> x, View<const float, 2> cosines, View<const float, 2> sines, View<T, 3> y,
+                      Tune<Turn> t) {
+  turn(x, cosines, sines, program_id(0), y, t);
+}
+template <class T>
+constinit auto in_order = kernel("rope_in_order", in_order_program<T>).names("x cosines sines y turn");
 
 std::string shape_of(const std::array<std::int64_t, 3>& n) { return fmt::format("{}x{}x{}", n[0], n[1], n[2]); }
 

@@ -18,30 +18,33 @@ Tile normalised(const Tile& x, const Scalar& largest, const Scalar& total, Form 
 
 // A row is one tile: read once.
 template <class T, Form form>
+void short_rows_program(View<const T, 2> x, View<T, 2> y, Tune<Row> row) {
+  Tile c = arange(row.width), v = load(row_of(x, program_id(0), row) + c).cast(f32);
+  Scalar largest = max(v), total = sum(exp_for<T>(v - largest));
+  store(row_of(y, program_id(0), row) + c, normalised<T>(v, largest, total, form).template cast<T>());
+}
+template <class T, Form form>
 constinit auto short_rows =
-    kernel(form == Form::Softmax ? "softmax" : "log_softmax", [](View<const T, 2> x, View<T, 2> y, Tune<Row> row) {
-      Tile c = arange(row.width), v = load(row_of(x, program_id(0), row) + c).cast(f32);
-      Scalar largest = max(v), total = sum(exp_for<T>(v - largest));
-      store(row_of(y, program_id(0), row) + c, normalised<T>(v, largest, total, form).template cast<T>());
-    }).names("x y row");
+    kernel(form == Form::Softmax ? "softmax" : "log_softmax", short_rows_program<T, form>).names("x y row");
 
 // The statistics of a row chunk by chunk, then its results.
 template <class T, Form form>
+void long_rows_program(View<const T, 2> x, View<T, 2> y) {
+  const float nothing = -std::numeric_limits<float>::infinity();
+  Scalar width = x.size(1), from = x.pointer() + program_id(0) * x.stride(0),
+         to = y.pointer() + program_id(0) * y.stride(0);
+  Tile c = chunk_positions<T>();
+  OnlineSum online;
+  for (auto at : range(0, width, kChunk<T>)) online.add<T>(load(from + (at + c), at + c < width, nothing).cast(f32));
+  Scalar largest = online.largest(), total = online.template total<T>(largest);
+  for (auto at : range(0, width, kChunk<T>)) {
+    Tile v = load(from + (at + c), at + c < width).cast(f32);
+    store(to + (at + c), normalised<T>(v, largest, total, form).template cast<T>(), at + c < width);
+  }
+}
+template <class T, Form form>
 constinit auto long_rows =
-    kernel(form == Form::Softmax ? "softmax_long" : "log_softmax_long", [](View<const T, 2> x, View<T, 2> y) {
-      const float nothing = -std::numeric_limits<float>::infinity();
-      Scalar width = x.size(1), from = x.pointer() + program_id(0) * x.stride(0),
-             to = y.pointer() + program_id(0) * y.stride(0);
-      Tile c = chunk_positions<T>();
-      OnlineSum online;
-      for (auto at : range(0, width, kChunk<T>))
-        online.add<T>(load(from + (at + c), at + c < width, nothing).cast(f32));
-      Scalar largest = online.largest(), total = online.template total<T>(largest);
-      for (auto at : range(0, width, kChunk<T>)) {
-        Tile v = load(from + (at + c), at + c < width).cast(f32);
-        store(to + (at + c), normalised<T>(v, largest, total, form).template cast<T>(), at + c < width);
-      }
-    }).names("x y");
+    kernel(form == Form::Softmax ? "softmax_long" : "log_softmax_long", long_rows_program<T, form>).names("x y");
 
 template <class T, Form form>
 void launch(On on, const char* function, const Matrix<const T>& x, const Matrix<T>& y) {

@@ -17,27 +17,29 @@ namespace {
 
 constexpr int kSumVectors = 8, kSumLanes = 512;
 template <class T>
-constexpr std::int64_t kSumChunk = kSumVectors* kSumLanes* kElements<T>;
+constexpr std::int64_t kSumChunk = std::int64_t{kSumVectors} * kSumLanes * kElements<T>;
 
 template <class T>
-constinit auto parts = kernel("sum_all", [](View<const T, 1> x, View<float, 1> part, Int piece) {
-                         Scalar first = program_id(0) * piece, left = x.size(0) - first;
-                         Tile c = reshape(arange(int(kSumChunk<T>)), {kSumVectors, kSumLanes, kElements<T>}),
-                              p = x.pointer() + (first + c);
-                         Tile s = zeros(f32, {kSumLanes});
-                         for (auto at : range(0, piece, kSumChunk<T>)) {
-                           (void)at;  // p and left follow it, by one addition each
-                           s += lane_sum(load(p, c < left).cast(f32));
-                           p += kSumChunk<T>;
-                           left -= kSumChunk<T>;
-                         }
-                         store(part.pointer() + program_id(0), sum(s));
-                       }).names("x workspace piece");
+void parts_program(View<const T, 1> x, View<float, 1> part, Int piece) {
+  Scalar first = program_id(0) * piece, left = x.size(0) - first;
+  Tile c = reshape(arange(int(kSumChunk<T>)), {kSumVectors, kSumLanes, kElements<T>}), p = x.pointer() + (first + c);
+  Tile s = zeros(f32, {kSumLanes});
+  for (auto at : range(0, piece, kSumChunk<T>)) {
+    (void)at;  // p and left follow it, by one addition each
+    s += lane_sum(load(p, c < left).cast(f32));
+    p += kSumChunk<T>;
+    left -= kSumChunk<T>;
+  }
+  store(part.pointer() + program_id(0), sum(s));
+}
+template <class T>
+constinit auto parts = kernel("sum_all", parts_program<T>).names("x workspace piece");
 
-constinit auto total = kernel("sum_all_total", [](View<float, 1> part, View<float, 1> out) {
-                         Tile i = arange(int(kSumWorkspace));
-                         store(out.pointer(), sum(load(part.pointer() + i, i < part.size(0))));
-                       }).names("workspace out");
+void total_program(View<float, 1> part, View<float, 1> out) {
+  Tile i = arange(int(kSumWorkspace));
+  store(out.pointer(), sum(load(part.pointer() + i, i < part.size(0))));
+}
+constinit auto total = kernel("sum_all_total", total_program).names("workspace out");
 
 /// How much of the array one program sums: as many chunks as it takes for the workspace to do.
 template <class T>
@@ -58,15 +60,17 @@ struct Scan {
 };
 
 template <class T>
-constinit auto running = kernel("cumsum", [](View<const T, 2> x, View<T, 2> y, Tune<Scan> t) {
-                           Scalar width = x.size(1), from = x.pointer() + program_id(0) * x.stride(0),
-                                  to = y.pointer() + program_id(0) * y.stride(0), before = 0.f;
-                           for (auto at : range(0, width, t.chunk)) {
-                             Tile c = at + arange(t.chunk), v = load(from + c, c < width).cast(f32);
-                             store(to + c, (before + cumsum(v, 0)).template cast<T>(), c < width);
-                             before += sum(v);
-                           }
-                         }).names("x y scan");
+void running_program(View<const T, 2> x, View<T, 2> y, Tune<Scan> t) {
+  Scalar width = x.size(1), from = x.pointer() + program_id(0) * x.stride(0),
+         to = y.pointer() + program_id(0) * y.stride(0), before = 0.f;
+  for (auto at : range(0, width, t.chunk)) {
+    Tile c = at + arange(t.chunk), v = load(from + c, c < width).cast(f32);
+    store(to + c, (before + cumsum(v, 0)).template cast<T>(), c < width);
+    before += sum(v);
+  }
+}
+template <class T>
+constinit auto running = kernel("cumsum", running_program<T>).names("x y scan");
 
 }  // namespace
 
