@@ -26,7 +26,7 @@ using InstId = std::uint32_t;
 using RegionId = std::uint32_t;
 inline constexpr std::uint32_t kNone = ~0u;
 
-/// How far a function has come; each pass declares the stages it goes from and to (IR.md §1).
+/// How far a function has come; each pass declares the stages it goes from and to.
 enum class Stage : std::uint8_t { Traced, Canonical, Laid, Pipelined, Specialised, Allocated, Synced };
 const char* name(Stage);
 
@@ -71,7 +71,7 @@ struct Region {
   std::vector<InstId> insts;
 };
 
-/// Who executes a program (IR.md §2); chosen by choose-exec, edited only by the autotuner.
+/// Who executes a program; chosen by choose-exec, edited only by the autotuner.
 enum class Team : std::uint8_t { Warp, Cta, Cluster };
 const char* name(Team);
 struct Exec {

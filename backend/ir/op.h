@@ -48,7 +48,7 @@ struct AttrInfo {
 };
 const AttrInfo& info(AttrKey);
 
-/// Cache hint of a load or store (ROWS.md §3). Plain: none.
+/// Cache hint of a load or store. Plain: none.
 enum class CacheHint : std::uint8_t { Plain, NoAllocate, Streaming, EvictFirst, EvictLast };
 const char* name(CacheHint);
 /// How an atomic combines memory and value.
