@@ -11,7 +11,7 @@
 // each owns the rule's number of 16-byte vectors of the largest tile that memory sees: 1024 f32 are 256 vectors, at one
 // a thread 8 warps. Few vectors a thread keep many blocks in flight; more amortise index arithmetic and loads that
 // several vectors share. No rule sets cache hints: since launches overlap, no hint measured more than 1 % better than
-// none, in any kernel.
+// none, in any kernel tried.
 #include <fmt/format.h>
 
 #include <algorithm>

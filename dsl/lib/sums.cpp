@@ -11,9 +11,9 @@ namespace kiln::lib {
 namespace {
 
 // --- of a whole array ----------------------------------------------------------------------------------------------
-// Each program sums a piece, then one program adds their sums. On one H200, 2^28 f32: pieces of four chunks of 512
-// lanes 4532 GB/s, of four chunks of 256 lanes 4488; one wave of programs that stride over the array 4480; every
-// program a quarter of a multiprocessor's even share, in one piece, 3712.
+// Each program sums a piece, then one program adds their sums. 2^28 f32 on one H200, all in one run: pieces of four chunks
+// of 512 lanes 4614 GB/s, of 256 lanes 4571; one wave of programs that stride over the array 4596; 528 programs with one
+// long piece each 3713.
 
 constexpr int kSumVectors = 8, kSumLanes = 512;
 template <class T>
