@@ -1,4 +1,4 @@
-// Addresses of a warp's access: resolved to host memory, checked, counted.
+// Addresses of a warp's access: resolved to host memory and checked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,61 +29,6 @@ const char* name(Space s) {
     case Space::Local: return "local";
     case Space::Param: return "parameter";
     default: return "global";
-  }
-}
-
-/// Distinct 32-byte sectors; an aligned access of at most 32 bytes lies in one.
-U64 sectors(U32 mask, const Addresses& address) {
-  U64 n = 0, last = UINT64_MAX;
-  std::array<U64, kLanes> seen;
-  std::size_t count = 0;
-  bool ascending = true;
-  for (U32 m = mask; m; m &= m - 1) {
-    const U64 s = address[static_cast<std::size_t>(std::countr_zero(m))] >> 5;
-    seen[count++] = s;
-    if (s == last) continue;
-    ascending &= last == UINT64_MAX || s > last;
-    last = s;
-    ++n;
-  }
-  if (ascending) return n;
-  std::sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count));
-  return static_cast<U64>(std::unique(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count)) - seen.begin());
-}
-
-/// Passes of lanes [first, first + group) through the banks: as many as the most loaded bank has distinct words; 0 if
-/// none of them is active.
-U64 wavefronts(U32 mask, const Addresses& address, U32 first, U32 group, U32 words) {
-  std::array<U64, kLanes> asked;
-  std::size_t n = 0;
-  for (U32 l = first; l < first + group; ++l)
-    if (mask >> l & 1)
-      for (U32 k = 0; k < words; ++k) asked[n++] = address[l] / 4 + k;
-  U32 used = 0;
-  bool clash = false;
-  for (std::size_t i = 0; i < n; ++i) {
-    const U32 bank = 1u << (asked[i] % 32);
-    clash |= (used & bank) != 0;
-    used |= bank;
-  }
-  if (!clash) return n != 0;
-  std::sort(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
-  const auto end = std::unique(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
-  std::array<U32, 32> load{};
-  for (auto a = asked.begin(); a != end; ++a) ++load[*a % 32];
-  return *std::max_element(load.begin(), load.end());
-}
-
-/// Lanes go in phases that ask for at most 128 bytes. One wavefront a phase is the least; the others are conflicts.
-void count_shared(Tally& t, const Inst& in, U32 mask, const Addresses& address, U32 bytes) {
-  const U32 words = std::max(1u, bytes / 4), group = kLanes / words;
-  ++t.counters.shared_accesses;
-  for (U32 first = 0; first < kLanes; first += group) {
-    const U64 n = wavefronts(mask, address, first, group, words);
-    t.counters.shared_wavefronts += n;
-    if (n <= 1) continue;
-    t.counters.bank_conflicts += n - 1;
-    t.conflicts[in.info] += n - 1;
   }
 }
 
@@ -137,12 +82,6 @@ void check_alignment(Warp& w, const Inst& in, Space space, U32 mask, const Addre
   }
 }
 
-void count_global(Counters& c, U32 mask, const Addresses& address, U32 bytes, Use use) {
-  const U64 total = static_cast<U64>(std::popcount(mask)) * bytes, n = sectors(mask, address);
-  if (use != Use::Store) c.global_bytes_read += total, c.global_sectors_read += n;
-  if (use != Use::Load) c.global_bytes_written += total, c.global_sectors_written += n;
-}
-
 /// A load or an atomic that races is a fault; a store is one if it changes memory, which is seen later.
 void check_races(Warp& w, const Inst& in, Block& to, U32 mask, const Addresses& address, U32 bytes, Use use,
                  LaneAddresses& out) {
@@ -192,7 +131,7 @@ void access_cluster(Warp& w, const Inst& in, U32 mask, const Addresses& address,
     if (const std::string why = unreachable(own, to); !why.empty())
       fault(w, in, first, fmt::format("shared {} in block {} of the cluster, {}", name(use), rank, why));
     check_window(w, in, Space::Shared, same, inside, bytes, use, kSharedBase, to.shared_end());
-    count_shared(own.tally, in, same, inside, bytes);
+    count_shared(w, in, same, inside, bytes);
     check_races(w, in, to, same, inside, bytes, use, out);
     each_lane(same, [&](int l) {
       out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + inside[static_cast<std::size_t>(l)];
@@ -209,7 +148,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
   switch (space) {
     case Space::Shared:
       check_window(w, in, space, mask, address, bytes, use, kSharedBase, b.shared_end());
-      count_shared(b.tally, in, mask, address, bytes);
+      count_shared(w, in, mask, address, bytes);
       check_races(w, in, b, mask, address, bytes, use, out);
       each_lane(mask, [&](int l) {
         out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
@@ -234,7 +173,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
       return;
     default:
       check_global(w, in, mask, address, bytes, use);
-      count_global(b.tally.counters, mask, address, bytes, use);
+      count_global(w, in, mask, address, bytes, use);
       out.global_lanes |= mask;
       each_lane(mask, [&](int l) {
         out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);

@@ -1,4 +1,4 @@
-// Running a launch: the loop of a warp, the warps of a block and the blocks of a cluster taking turns, clusters over
+// Running a launch: the warps of a block and the blocks of a cluster taking turns, clusters over
 // host threads. Without clusters each block is one of its own.
 //
 // Results do not depend on the number of host threads. Clusters of a kernel without operations between them are
@@ -84,24 +84,6 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
     case Special::NctaRank: return launch.cluster_blocks();
   }
   return 0;
-}
-
-void run_warp(Warp& w, std::uint64_t quantum) {
-  const Inst* const code = w.block->launch->program.code.data();
-  Counters& counters = w.block->tally.counters;
-  std::uint64_t executed = 0;
-  while (w.state == WarpState::Ready && executed < quantum) {
-    if (w.pc == w.reconverge) {
-      w.resume_parked();
-      continue;
-    }
-    const Inst& in = code[w.pc++];
-    w.mask = w.active;
-    if (in.guard >= 0) w.mask &= w.regs[in.guard] ^ in.guard_flip;
-    ++executed;
-    ++counters.instructions;
-    if (w.mask != 0 || in.control) in.run(w, in);
-  }
 }
 
 /// The number of the first faulting cluster, and its report.
@@ -228,6 +210,7 @@ void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_n
     w.cluster_arrived = w.cluster_unwaited = 0;
     w.copies.clear();
     w.copy_groups = {};
+    for (Groups& g : w.groups) g.clear();
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
 }

@@ -23,6 +23,12 @@ enum class Use : std::uint8_t { Load, Store, Atomic };
 LaneAddresses access(Warp&, const Inst&, Space, const std::array<std::uint64_t, kLanes>& address, std::uint32_t bytes,
                      Use);
 
+/// Adds a warp's access to the counters: of its block and of the instruction.
+void count_shared(Warp&, const Inst&, std::uint32_t mask, const std::array<std::uint64_t, kLanes>& address,
+                  std::uint32_t bytes);
+void count_global(Warp&, const Inst&, std::uint32_t mask, const std::array<std::uint64_t, kLanes>& address,
+                  std::uint32_t bytes, Use);
+
 /// base[l] + offset, where `base` is a slot of 64-bit words if `wide`, or none.
 std::array<std::uint64_t, kLanes> address_lanes(const Warp&, Ref base, bool wide, std::uint64_t offset);
 /// … of a memory instruction: its own offset and width.

@@ -12,6 +12,7 @@
 
 #include "runtime/device.h"
 #include "runtime/sim/heap.h"
+#include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/races.h"
 
@@ -75,6 +76,7 @@ struct Warp {
   std::uint32_t held_lanes = 0;     ///< union of the masks in held
   std::vector<AsyncCopy> copies;
   std::array<std::uint32_t, kLanes> copy_groups{};  ///< that each lane has committed
+  std::array<Groups, kGroupKinds> groups;           ///< asynchronous operations under way that the warp waits for
   std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
@@ -162,6 +164,9 @@ struct Fault {
 [[noreturn]] void fault(const Warp&, const Inst&, int lane, const std::string& what);
 /// Throws Fault for the warp as a whole.
 [[noreturn]] void fault(const Warp&, const Inst&, const std::string& what);
+
+/// Executes instructions of the warp until it waits, is done, or has executed about `quantum`.
+void run_warp(Warp&, std::uint64_t quantum);
 
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
