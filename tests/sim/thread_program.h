@@ -1,5 +1,6 @@
 // Programs of one result a thread, and what each thread must get. NVIDIA's assembler, where it is installed, must take
-// each of them: the tests are of PTX, not of what the simulator happens to read.
+// each of them: the tests are of PTX, not of what the simulator happens to read. Where a GPU is that runs the program's
+// target, it must leave the words that the simulator does.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "tests/sim/gpu.h"
 #include "tests/sim/ptx_fixture.h"
 #include "tests/support/ptxas.h"
 
@@ -54,23 +56,45 @@ struct ThreadProgram {
   Shape shape = {};
   std::string before = {};
   std::vector<std::uint32_t> data = {};  ///< at least one word is there; changed by the run
+  /// The program's words are the same on every device; not of clocks, approximations and races that are meant.
+  bool portable = true;
 
   /// %r9 of each thread.
   std::vector<std::uint32_t> run() {
     const std::string ptx = thread_program(body, target, before);
     expect_assembles(ptx, target);
-    const Device device = Device::simulator(target);
-    Buffer<std::uint32_t> out(device, std::size_t{shape.grid[0]} * shape.block[0]);
     if (data.empty()) data.resize(1);
-    Buffer<std::uint32_t> in(device, data.size());
+    const Device simulator = Device::simulator(target);
+    const Words got = run_on(simulator, ptx);  // a program with a fault throws here and never reaches the GPU
+    counters = simulator.counters();
+    if (portable) expect_same_on_gpu(ptx, got);
+    data = got.data;
+    return got.out;
+  }
+  Counters counters = {};
+
+ private:
+  struct Words {
+    std::vector<std::uint32_t> out, data;
+  };
+  Words run_on(const Device& device, const std::string& ptx) const {
+    Buffer<std::uint32_t> out(device, std::size_t{shape.grid[0]} * shape.block[0]), in(device, data.size());
     out.fill_bytes(0xAB);
     in.upload(data);
     test::run(device, ptx, "k", shape, Params().add(out).add(in));
-    data = in.to_vector();
-    counters = device.counters();
-    return out.to_vector();
+    return {out.to_vector(), in.to_vector()};
   }
-  Counters counters = {};
+  void expect_same_on_gpu(const std::string& ptx, const Words& simulated) const {
+    const auto gpu = gpu_for(target);
+    if (!gpu) return;
+    try {
+      const Words real = run_on(*gpu, ptx);
+      EXPECT_EQ(real.out, simulated.out) << "%r9 of each thread: " << gpu->name() << ", then the simulator\n" << body;
+      EXPECT_EQ(real.data, simulated.data) << "data: " << gpu->name() << ", then the simulator\n" << body;
+    } catch (const DeviceError& e) {
+      ADD_FAILURE() << "only the simulator runs it: " << e.what() << '\n' << body;
+    }
+  }
 };
 
 inline void expect_each(ThreadProgram p, const std::function<std::uint32_t(std::uint32_t)>& want) {
