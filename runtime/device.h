@@ -35,18 +35,11 @@ using DevicePtr = std::uint64_t;
 
 enum class DeviceKind : std::uint8_t { Cuda, Simulator, Interpreter };
 
-/// Totals since the device was opened or reset_counters() was called.
+/// Totals since the device was opened or reset_counters() was called; also sums of parts of a profile (runtime/profile.h). A GPU
+/// counts launches only. Each row of the table is a member, `std::uint64_t name = 0`, with what it means.
 struct Counters {
-  std::uint64_t launches = 0;          ///< kernels launched, replayed graph nodes included
-  // The rest is counted by the simulator only and 0 on a GPU.
-  std::uint64_t global_bytes_read = 0, global_bytes_written = 0;      ///< bytes that lanes asked for
-  std::uint64_t global_sectors_read = 0, global_sectors_written = 0;  ///< distinct 32-byte sectors a warp access
-  std::uint64_t instructions = 0;      ///< warp instructions executed
-  std::uint64_t shared_accesses = 0;   ///< warp instructions that touch shared memory
-  /// Passes through the 32 four-byte banks that they take. Lanes go in phases of 32 (16 for 8-byte, 8 for 16-byte
-  /// elements); a phase takes a wavefront for each distinct word in its most loaded bank, so one word for many lanes is free.
-  std::uint64_t shared_wavefronts = 0;
-  std::uint64_t bank_conflicts = 0;    ///< the avoidable ones of them: those beyond one a phase
+#define KILN_COUNTER(name, doc) std::uint64_t name = 0;
+#include "runtime/counters.def"
 };
 
 /// What the launches of one kernel did.

@@ -162,6 +162,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
         out.at[static_cast<std::size_t>(l)] =
             b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
       });
+      count_local(w, in, mask, bytes);
       return;
     case Space::Param:
       check_window(w, in, space, mask, address, bytes, use, 0, p.param_bytes);

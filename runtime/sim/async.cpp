@@ -64,6 +64,7 @@ void copy(Warp& w, const Inst& in) {
     each_lane(same, [&](int l) { from.at[static_cast<std::size_t>(l)] = part.at[static_cast<std::size_t>(l)]; });
   }
   w.mask = all;
+  count_async(w, in, static_cast<U64>(std::popcount(all)), static_cast<U64>(std::popcount(all)) * in.size);
   each_lane(all, [&](int l) {
     const auto i = static_cast<std::size_t>(l);
     w.copies.push_back({to.at[i], from.at[i], w.copy_groups[i], static_cast<std::uint8_t>(l), in.size,

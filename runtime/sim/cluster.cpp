@@ -34,6 +34,7 @@ void wait(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   if (!w.cluster_unwaited) fault(w, in, "waits at the cluster's barrier without having arrived there");
   if (w.cluster_arrived) {  // others are missing: again when they came
+    uncount(w, in);
     w.state = WarpState::AtClusterBarrier;
     --w.pc;
     return;

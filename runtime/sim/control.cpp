@@ -32,7 +32,7 @@ void Warp::resume_parked() {
 }
 
 bool Warp::gather(const Inst& in, std::uint32_t needed) {
-  const std::uint32_t here = pc - 1;
+  const std::uint32_t here = pc - 1, alone_active = active, alone_mask = mask;
   for (auto h = held.begin(); h != held.end();) {
     if (h->pc != here) {
       ++h;
@@ -43,9 +43,11 @@ bool Warp::gather(const Inst& in, std::uint32_t needed) {
     h = held.erase(h);
   }
   mask = in.guard >= 0 ? active & (regs[in.guard] ^ in.guard_flip) : active;
+  if (active != alone_active) recount(*this, in, alone_active, alone_mask);
   const std::uint32_t missing = needed & live & ~active;
   // Nobody is on the way here when all others wait elsewhere: the instruction reports it.
   if (missing == 0 || (live & ~active & ~held_lanes) == 0) return true;
+  uncount(*this, in);
   held.push_back({active, here});
   held_lanes |= active;
   resume_parked();
@@ -84,7 +86,10 @@ void Warp::branch(std::uint32_t taken, std::uint32_t target, std::uint32_t meet)
 
 namespace {
 
-void bra(Warp& w, const Inst& in) { w.branch(w.mask, static_cast<std::uint32_t>(in.imm), in.meet); }
+void bra(Warp& w, const Inst& in) {
+  if (w.mask && w.mask != w.active) count_divergence(w, in);
+  w.branch(w.mask, static_cast<std::uint32_t>(in.imm), in.meet);
+}
 
 /// Lanes with the same index go together, one index after the other.
 void brx(Warp& w, const Inst& in) {
@@ -103,6 +108,7 @@ void brx(Warp& w, const Inst& in) {
       if (t == target) mask |= 1u << l, found = true;
     if (!found) sides.push_back({target, 1u << l});
   }
+  if (sides.size() > 1) count_divergence(w, in);
   if (sides.size() > 1 && in.meet != UINT32_MAX) w.parked.push_back({w.reconverge, w.active, in.meet});
   if (sides.size() > 1) w.reconverge = in.meet;
   for (std::size_t i = 1; i < sides.size(); ++i) w.parked.push_back({in.meet, sides[i].second, sides[i].first});

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/base/error.h"
+#include "runtime/sim/classify.h"
 #include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
@@ -265,7 +266,7 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
 
 void Decoder::fail(const ptx::Stmt& s, const std::string& why) const {
   throw DeviceError(fmt::format("{}: kernel {}: unsupported instruction: {} (ptx line {}: {})",
-                                place(*program_, {s.text, s.line, s.loc}), entry_.name, why, s.line, s.text));
+                                place(*program_, {.text = s.text, .line = s.line, .loc = s.loc}), entry_.name, why, s.line, s.text));
 }
 
 void Decoder::open(Frame& frame, const ptx::Function& f) {
@@ -304,6 +305,10 @@ void Decoder::statement(const ptx::Stmt& s) {
   if (skip_) return;
   if (!inst.run) fail(s, "this form is not supported");
   append(inst, s, pending_, flow_);
+  InstInfo& info = program_->infos.back();
+  info.kind = classify(form);
+  info.multiplied = multiplied(form);
+  info.implicit = false;
 }
 
 Handler Decoder::make(Form& form) {
@@ -355,7 +360,7 @@ void Decoder::append(Inst inst, const ptx::Stmt& s, const std::vector<Ref>& oper
   inst.info = static_cast<std::uint32_t>(program_->infos.size());
   inst.n_ops = static_cast<std::uint16_t>(operands.size());
   inst.control = flow != Flow::Next;
-  program_->infos.push_back({s.text, s.line, s.loc});
+  program_->infos.push_back({.text = s.text, .line = s.line, .loc = s.loc});
   program_->code.push_back(inst);
   flows_.push_back(flow);
   operand_start_.push_back(pool.size());

@@ -141,11 +141,18 @@ std::vector<KernelCounters> SimDevice::kernel_counters() const {
   return out;
 }
 void SimDevice::count(const Program& program, const Tally& tally) {
-  add(counters_, tally.counters);
+  Counters total;
+  total.launches = 1;
+  total.global_footprint_read = tally.footprint.bytes_read();
+  total.global_footprint_written = tally.footprint.bytes_written();
+  for (std::uint32_t i = 0; i < program.infos.size(); ++i) add(total, tally.of(program, i));
+  add(counters_, total);
   auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& k) { return k.first == program.kernel; });
   if (known == kernels_.end()) known = kernels_.insert(kernels_.end(), {program.kernel, {}});
-  add(known->second.counters, tally.counters);
-  for (const auto& [info, n] : tally.conflicts) known->second.conflicts[full_place(program, program.infos[info])] += n;
+  add(known->second.counters, total);
+  for (std::uint32_t i = 0; i < program.infos.size(); ++i)
+    if (const std::uint64_t n = tally.counts[i].bank_conflicts)
+      known->second.conflicts[full_place(program, program.infos[i])] += n;
 }
 
 std::shared_ptr<LoadedKernel> SimDevice::load(const KernelImage& image) {
@@ -204,7 +211,6 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
       throw DeviceError(fmt::format("kernel {}: {} blocks along {}, which is no multiple of the cluster's {}",
                                     program.kernel, dims.grid[i], "xyz"[i], recipe.cluster[i]));
   Tally tally;
-  tally.counters.launches = 1;
   std::string fault;
   {
     const std::scoped_lock lock(running_);

@@ -109,14 +109,13 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
   for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < launch.clusters();) {
     if (first.before(i)) break;
     try {
-      cluster.start(launch, i);
+      cluster.start(launch, tally, i);
       while (!cluster.run(UINT64_MAX)) {
       }
     } catch (const Fault& f) {
       first.record(f);
     }
   }
-  for (const Block& b : cluster.blocks) tally.add(b.tally);
 }
 
 void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
@@ -130,7 +129,7 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
       // A place whose cluster ends within its slice takes the next one at once; so few are alive unless they wait.
       for (Cluster& c : resident) {
         while (c.started || next < launch.clusters()) {
-          if (!c.started) c.start(launch, next++);
+          if (!c.started) c.start(launch, tally, next++);
           if (!c.run(kBlockSlice)) break;
           c.started = false;
           --left;
@@ -140,8 +139,6 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
   } catch (const Fault& f) {
     first.record(f);
   }
-  for (const Cluster& c : resident)
-    for (const Block& b : c.blocks) tally.add(b.tally);
 }
 
 }  // namespace
@@ -152,26 +149,10 @@ std::uint32_t resident_per_sm(const Program& program, std::uint32_t threads, std
   return std::max(1u, std::min(by_threads, kSharedPerSm / (program.dynamic_at + dynamic_smem)));
 }
 
-void add(Counters& to, const Counters& from) {
-  to.launches += from.launches;
-  to.global_bytes_read += from.global_bytes_read;
-  to.global_bytes_written += from.global_bytes_written;
-  to.global_sectors_read += from.global_sectors_read;
-  to.global_sectors_written += from.global_sectors_written;
-  to.instructions += from.instructions;
-  to.shared_accesses += from.shared_accesses;
-  to.shared_wavefronts += from.shared_wavefronts;
-  to.bank_conflicts += from.bank_conflicts;
-}
-
-void Tally::add(const Tally& other) {
-  sim::add(counters, other.counters);
-  for (const auto& [inst, n] : other.conflicts) conflicts[inst] += n;
-}
-
-void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_number, std::uint32_t own_rank) {
+void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::uint64_t cluster_number, std::uint32_t own_rank) {
   launch = &l;
   cluster = &own_cluster;
+  tally = &own_tally;
   rank = own_rank;
   done = false;
   // Both numbers count along x first.
@@ -191,7 +172,7 @@ void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_n
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
   races.start(shared_end());
-  started_at = tally.counters.instructions;
+  instructions = 0;
   warps.resize(n_warps);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     Warp& w = warps[i];
@@ -216,9 +197,9 @@ void Block::start(const Launch& l, Cluster& own_cluster, std::uint64_t cluster_n
 }
 
 bool Block::run(std::uint64_t quantum) {
-  const std::uint64_t begin = tally.counters.instructions;
+  const std::uint64_t begin = instructions;
   bool ran = false;
-  while (tally.counters.instructions - begin < quantum) {
+  while (instructions - begin < quantum) {
     bool ready = false;
     done = true;
     for (Warp& w : warps) {
@@ -234,12 +215,12 @@ bool Block::run(std::uint64_t quantum) {
   return ran;
 }
 
-void Cluster::start(const Launch& launch, std::uint64_t n) {
+void Cluster::start(const Launch& launch, Tally& tally, std::uint64_t n) {
   number = n;
   started = true;
   met = false;
   blocks.resize(launch.cluster_blocks());
-  for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, *this, n, r);
+  for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, tally, *this, n, r);
 }
 
 bool Cluster::run(std::uint64_t quantum) {
@@ -273,6 +254,7 @@ void Cluster::meet_if_all_arrived() {
 
 std::string execute(const Launch& launch, Tally& tally) {
   FirstFault first;
+  tally.start(launch.program);
   if (launch.program.communicates) {
     run_communicating(launch, first, tally);
     return first.message();
@@ -281,12 +263,13 @@ std::string execute(const Launch& launch, Tally& tally) {
                                                 : std::max(1u, std::thread::hardware_concurrency());
   n = std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
-  std::vector<Tally> totals(n);
+  std::vector<Tally> totals(n - 1);
+  for (Tally& t : totals) t.start(launch.program);
   {
     std::vector<std::jthread> others;
     for (std::uint64_t i = 1; i < n; ++i)
-      others.emplace_back([&, i] { run_independent(launch, next, first, totals[i]); });
-    run_independent(launch, next, first, totals[0]);
+      others.emplace_back([&, i] { run_independent(launch, next, first, totals[i - 1]); });
+    run_independent(launch, next, first, tally);
   }
   for (const Tally& t : totals) tally.add(t);
   return first.message();

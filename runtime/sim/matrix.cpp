@@ -55,6 +55,7 @@ template <class T>
 void mma(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   const U32 k = in.count, n_a = k / 4, n_b = k / 8;
+  count_matrix(w, in, 2ull * 16 * 8 * k);
   double a[16][16], b[16][8];
   for (U32 l = 0; l < kLanes; ++l)
     for (U32 e = 0; e < 2; ++e) {

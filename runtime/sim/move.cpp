@@ -16,7 +16,7 @@ void mov_pred(Warp& w, const Inst& in) { set_pred(w, in.ops[0], w.pred(in.ops[1]
 template <class T>
 void read_clock(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
-  const U64 now = w.block->ticks();
+  const U64 now = w.block->instructions;
   each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(now); });
 }
 

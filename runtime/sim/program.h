@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/inst_class.h"
 #include "runtime/sim/ptx.h"
 
 namespace kiln::rt::sim {
@@ -63,11 +64,14 @@ struct Inst {
   bool control = false;  ///< runs even when no lane is active
 };
 
-/// What messages need of an instruction.
+/// What messages and counts need of an instruction.
 struct InstInfo {
   std::string_view text;   ///< in the module's text
   std::uint32_t line = 0;  ///< in the PTX
   ptx::Loc loc;
+  InstClass kind = InstClass::Other;
+  Ty multiplied = Ty::none;  ///< of a matrix instruction: type of the factors
+  bool implicit = true;      ///< part of another, or the exit at the end: not counted
 };
 
 /// Special registers that are set once when a warp starts.

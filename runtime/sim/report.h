@@ -12,9 +12,6 @@ std::string place(const Program&, const InstInfo&);
 /// Throws the Fault of a cluster in which every warp waits.
 [[noreturn]] void report_deadlock(const Cluster&);
 
-/// Sums counters.
-void add(Counters& to, const Counters& from);
-
 /// place() with the PTX line and the instruction's text behind it.
 std::string full_place(const Program&, const InstInfo&);
 

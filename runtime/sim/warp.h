@@ -15,6 +15,7 @@
 #include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/races.h"
+#include "runtime/sim/tally.h"
 
 namespace kiln::rt::sim {
 
@@ -105,13 +106,6 @@ struct Barrier {
   std::uint32_t popc = 0, threads = 0;      ///< bar.red: threads with a true predicate, and all
 };
 
-/// What blocks did: summed over them, and the avoidable bank conflicts of each instruction (index in Program::infos).
-struct Tally {
-  Counters counters;
-  std::map<std::uint32_t, std::uint64_t> conflicts;
-  void add(const Tally&);
-};
-
 /// One block in flight.
 struct Block {
   const Launch* launch = nullptr;
@@ -124,18 +118,16 @@ struct Block {
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
   Races races;  ///< on its shared memory
-  Tally tally;
-  std::uint64_t started_at = 0;  ///< instructions it had counted when it started
+  Tally* tally = nullptr;          ///< of the host thread that runs it
+  std::uint64_t instructions = 0;  ///< that its warps have executed; the clock of %clock and %globaltimer
   bool done = false;             ///< every warp is
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
   std::uint32_t shared_end() const { return launch->program.dynamic_at + launch->dynamic_smem; }
-  /// Instructions its warps have executed; the clock of %clock and %globaltimer.
-  std::uint64_t ticks() const { return tally.counters.instructions - started_at; }
 
   /// The block of this rank of the cluster with this number.
-  void start(const Launch&, Cluster&, std::uint64_t cluster_number, std::uint32_t rank);
+  void start(const Launch&, Tally&, Cluster&, std::uint64_t cluster_number, std::uint32_t rank);
   /// Runs up to about `quantum` warp instructions; false when it could run none, because every warp waits or is done.
   bool run(std::uint64_t quantum);
 };
@@ -147,7 +139,7 @@ struct Cluster {
   bool started = false;
   bool met = false;  ///< its barrier was complete once: every block runs
 
-  void start(const Launch&, std::uint64_t number);
+  void start(const Launch&, Tally&, std::uint64_t number);
   /// Runs up to about `quantum` instructions of each block; true when all are done. Throws the Fault of a deadlock.
   bool run(std::uint64_t quantum);
   /// Completes the barrier if every live thread of the cluster has arrived, and wakes those that wait.

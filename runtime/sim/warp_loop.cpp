@@ -5,9 +5,10 @@ namespace kiln::rt::sim {
 
 void run_warp(Warp& w, std::uint64_t quantum) {
   const Inst* const code = w.block->launch->program.code.data();
-  Counters& counters = w.block->tally.counters;
-  std::uint64_t executed = 0;
-  while (w.state == WarpState::Ready && executed < quantum) {
+  Executed* const counts = w.block->tally->executed.data();
+  std::uint64_t& clock = w.block->instructions;
+  const std::uint64_t end = clock + quantum;
+  while (w.state == WarpState::Ready && clock < end) {
     if (w.pc == w.reconverge) {
       w.resume_parked();
       continue;
@@ -15,8 +16,9 @@ void run_warp(Warp& w, std::uint64_t quantum) {
     const Inst& in = code[w.pc++];
     w.mask = w.active;
     if (in.guard >= 0) w.mask &= w.regs[in.guard] ^ in.guard_flip;
-    ++executed;
-    ++counters.instructions;
+    ++clock;
+    ++counts[in.info].times;
+    if (w.mask != kAllLanes) count_lanes(w, in);
     if (w.mask != 0 || in.control) in.run(w, in);
   }
 }
