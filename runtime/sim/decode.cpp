@@ -113,6 +113,12 @@ const Row* find_row(std::string_view opcode) {
 
 }  // namespace
 
+std::optional<Special> special_named(std::string_view name) {
+  for (const SpecialName& n : kSpecials)
+    if (n.name == name) return n.which;
+  return std::nullopt;
+}
+
 // --- Decoder: variables and registers --------------------------------------------------------------------------------
 
 Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function& entry, Symbols globals)
@@ -191,10 +197,9 @@ Ref Decoder::constant(std::uint64_t value, bool wide) {
 Ref Decoder::special(std::string_view name, bool wide, const ptx::Stmt& s) {
   const auto known = specials_.find({name, wide});
   if (known != specials_.end()) return known->second;
-  for (const SpecialName& n : kSpecials) {
-    if (n.name != name) continue;
+  if (const auto which = special_named(name)) {
     const Ref slot = new_slot(wide ? Ty::b64 : Ty::b32);
-    program_->specials.push_back({n.which, slot, wide});
+    program_->specials.push_back({*which, slot, wide});
     return specials_[{name, wide}] = slot;
   }
   fail(s, fmt::format("the special register {} is not supported", name));
@@ -266,7 +271,8 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
 
 void Decoder::fail(const ptx::Stmt& s, const std::string& why) const {
   throw DeviceError(fmt::format("{}: kernel {}: unsupported instruction: {} (ptx line {}: {})",
-                                place(*program_, {.text = s.text, .line = s.line, .loc = s.loc}), entry_.name, why, s.line, s.text));
+                                place(*program_, {.text = s.text, .line = s.line, .loc = s.loc}), entry_.name, why,
+                                s.line, s.text));
 }
 
 void Decoder::open(Frame& frame, const ptx::Function& f) {
@@ -288,7 +294,14 @@ void Decoder::body(Frame& frame) {
     if (x.operand < 0) program_->code[x.inst].imm = target;
     else program_->operand_pool[static_cast<std::size_t>(x.operand)] = static_cast<Ref>(target);
   }
+  keep_expansion(frame);
   frames_.pop_back();
+}
+
+void Decoder::keep_expansion(Frame& frame) {
+  Expansion e{frame.function, frame.pc_of.front(), frame.pc_of.back(), std::move(frame.slots), std::move(frame.params)};
+  for (std::size_t i = 0; i < frame.locals.size(); ++i) e.variables[frame.function->locals[i].name] = frame.locals[i];
+  program_->expansions.push_back(std::move(e));
 }
 
 void Decoder::statement(const ptx::Stmt& s) {
@@ -360,7 +373,7 @@ void Decoder::append(Inst inst, const ptx::Stmt& s, const std::vector<Ref>& oper
   inst.info = static_cast<std::uint32_t>(program_->infos.size());
   inst.n_ops = static_cast<std::uint16_t>(operands.size());
   inst.control = flow != Flow::Next;
-  program_->infos.push_back({.text = s.text, .line = s.line, .loc = s.loc});
+  program_->infos.push_back({.text = s.text, .line = s.line, .loc = s.loc, .stmt = s.opcode.empty() ? nullptr : &s});
   program_->code.push_back(inst);
   flows_.push_back(flow);
   operand_start_.push_back(pool.size());
@@ -441,6 +454,7 @@ void Decoder::finish() {
   Inst leave;
   leave.run = exit_handler();
   append(leave, entry_.body.empty() ? ptx::Stmt{} : entry_.body.back(), {}, Flow::Leave);
+  program_->infos.back().stmt = nullptr;
   Program& p = *program_;
   const auto n = static_cast<std::uint32_t>(p.code.size());
   Successors next(n);
@@ -474,6 +488,7 @@ std::shared_ptr<const Program> Decoder::run() {
   program_->param_bytes = static_cast<std::uint32_t>(at);
   open(frame, entry_);
   body(frame);
+  program_->symbols = symbols_;
   finish();
   return program_;
 }

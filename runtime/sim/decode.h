@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,17 +15,12 @@
 
 namespace kiln::rt::sim {
 
-/// Where a variable lives: an address in its own space.
-struct Place {
-  Space space = Space::Global;
-  std::uint64_t at = 0;
-  bool operator==(const Place&) const = default;
-};
-using Symbols = std::map<std::string_view, Place>;
-
 /// `globals`: places of the module's .global and .const variables. Throws DeviceError naming the instruction, its line
 /// and the kernel at the first thing that is not supported.
 std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module>, const ptx::Function& entry, Symbols globals);
+
+/// The special register that is set once when a warp starts and has this name ("%tid.x").
+std::optional<Special> special_named(std::string_view name);
 
 class Decoder {
  public:
@@ -80,6 +76,7 @@ class Decoder {
   void operands_by_pattern(Form&, std::string_view pattern);
   void append(Inst, const ptx::Stmt&, const std::vector<Ref>& operands, Flow);
   std::uint32_t label_target(std::string_view label, const ptx::Stmt&) const;
+  void keep_expansion(Frame&);
   void finish();
 
   std::shared_ptr<Program> program_;

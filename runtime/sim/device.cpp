@@ -7,12 +7,29 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/sim/debug_hook.h"
 #include "runtime/sim/load.h"
 #include "runtime/sim/report.h"
 #include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
 namespace {
+
+/// Tells the debugger of a launch, if there is one, that it begins and ends.
+class Debugged {
+ public:
+  Debugged(const Launch& launch, const KernelImage& image) : hook_(launch.debug) {
+    if (hook_) hook_->begin(launch, image);
+  }
+  ~Debugged() {
+    if (hook_) hook_->end();
+  }
+  Debugged(const Debugged&) = delete;
+  Debugged& operator=(const Debugged&) = delete;
+
+ private:
+  DebugHook* hook_;
+};
 
 constexpr std::size_t kTotalMemory = std::size_t{139} << 30;
 
@@ -109,7 +126,7 @@ void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* p
   auto& own = static_cast<SimStream&>(stream);
   if (own.capturing()) return own.record({shared_from_this(), dims, std::move(copy)});
   device_->throw_fault();
-  device_->run(*program_, image_.recipe(), dims, std::move(copy));
+  device_->run(*program_, image_, dims, std::move(copy));
 }
 
 // --- device
@@ -200,8 +217,15 @@ std::optional<PointerInfo> SimDevice::pointer_info(DevicePtr at) const {
   return info;
 }
 
-void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const LaunchDims& dims,
+void SimDevice::debug_with(DebugHook* hook) {
+  const std::scoped_lock lock(mutex_);
+  if (hook && debug_) throw UserError(fmt::format("{} has a debugger already", name()));
+  debug_ = hook;
+}
+
+void SimDevice::run(const Program& program, const KernelImage& image, const LaunchDims& dims,
                     std::vector<std::byte> params) {
+  const LaunchRecipe& recipe = image.recipe();
   const std::size_t shared = program.shared_bytes + std::size_t{recipe.smem_bytes};
   if (shared > max_shared_bytes())
     throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared,
@@ -222,7 +246,9 @@ void SimDevice::run(const Program& program, const LaunchRecipe& recipe, const La
                         recipe.cluster,
                         std::move(params),
                         recipe.smem_bytes,
-                        static_cast<std::uint32_t>(sms_)};
+                        static_cast<std::uint32_t>(sms_),
+                        debug_};
+    const Debugged debugged(launch, image);
     fault = execute(launch, tally);
   }
   const std::scoped_lock lock(mutex_);

@@ -50,9 +50,11 @@ class SimDevice final : public DeviceImpl {
   const Arch& arch() const { return arch_; }
   Heap& heap() { return heap_; }
   /// Runs a launch to its end; a fault is kept.
-  void run(const Program&, const LaunchRecipe&, const LaunchDims&, std::vector<std::byte> params);
+  void run(const Program&, const KernelImage&, const LaunchDims&, std::vector<std::byte> params);
   /// Throws the kept fault, if any, and forgets it.
   void throw_fault();
+  /// Attaches what looks into launches; null detaches it. Throws UserError if there is one already.
+  void debug_with(DebugHook*);
   /// Keeps count of the streams that capture.
   void captures(int change) { capturing_ += change; }
 
@@ -75,6 +77,7 @@ class SimDevice final : public DeviceImpl {
   std::vector<std::pair<std::string, KernelTotal>> kernels_;  ///< by name, in order of first launch
   void count(const Program&, const Tally&);
   std::optional<std::string> fault_;
+  DebugHook* debug_ = nullptr;
 };
 
 }  // namespace kiln::rt::sim

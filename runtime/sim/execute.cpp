@@ -14,6 +14,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/error.h"
+#include "runtime/sim/debug_hook.h"
 #include "runtime/sim/report.h"
 #include "runtime/sim/warp.h"
 
@@ -36,6 +37,8 @@ void broadcast(Warp& w, const SpecialInit& s, std::uint64_t (*value)(const Warp&
     else w.out<std::uint32_t>(s.slot)[l] = static_cast<std::uint32_t>(v);
   }
 }
+
+}  // namespace
 
 std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
   const Block& b = *w.block;
@@ -86,6 +89,8 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
   return 0;
 }
 
+namespace {
+
 /// The number of the first faulting cluster, and its report.
 class FirstFault {
  public:
@@ -113,6 +118,7 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
       while (!cluster.run(UINT64_MAX)) {
       }
     } catch (const Fault& f) {
+      if (launch.debug) launch.debug->faulted(f);
       first.record(f);
     }
   }
@@ -137,6 +143,7 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
       }
     }
   } catch (const Fault& f) {
+    if (launch.debug) launch.debug->faulted(f);
     first.record(f);
   }
 }
@@ -149,7 +156,8 @@ std::uint32_t resident_per_sm(const Program& program, std::uint32_t threads, std
   return std::max(1u, std::min(by_threads, kSharedPerSm / (program.dynamic_at + dynamic_smem)));
 }
 
-void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::uint64_t cluster_number, std::uint32_t own_rank) {
+void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::uint64_t cluster_number,
+                  std::uint32_t own_rank) {
   launch = &l;
   cluster = &own_cluster;
   tally = &own_tally;
@@ -221,6 +229,7 @@ void Cluster::start(const Launch& launch, Tally& tally, std::uint64_t n) {
   met = false;
   blocks.resize(launch.cluster_blocks());
   for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, tally, *this, n, r);
+  if (launch.debug) launch.debug->started(*this);
 }
 
 bool Cluster::run(std::uint64_t quantum) {
@@ -261,7 +270,7 @@ std::string execute(const Launch& launch, Tally& tally) {
   }
   std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
                                                 : std::max(1u, std::thread::hardware_concurrency());
-  n = std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
+  n = launch.debug ? 1 : std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
   std::vector<Tally> totals(n - 1);
   for (Tally& t : totals) t.start(launch.program);

@@ -382,9 +382,11 @@ class Parser {
         const auto count = static_cast<std::uint32_t>(integer());
         expect('>');
         scopes_.back().ranges[name] = {first, count};
+        f_->reg_names.push_back({name, true, first, count});
         f_->regs.insert(f_->regs.end(), count, type);
       } else {
         scopes_.back().regs[name] = first;
+        f_->reg_names.push_back({name, false, first, 1});
         f_->regs.push_back(type);
       }
     } while (accept(','));

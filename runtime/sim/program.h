@@ -7,8 +7,10 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/inst_class.h"
@@ -70,8 +72,9 @@ struct InstInfo {
   std::uint32_t line = 0;  ///< in the PTX
   ptx::Loc loc;
   InstClass kind = InstClass::Other;
-  Ty multiplied = Ty::none;  ///< of a matrix instruction: type of the factors
-  bool implicit = true;      ///< part of another, or the exit at the end: not counted
+  Ty multiplied = Ty::none;         ///< of a matrix instruction: type of the factors
+  bool implicit = true;             ///< part of another, or the exit at the end: not counted
+  const ptx::Stmt* stmt = nullptr;  ///< null for the implicit exit
 };
 
 /// Special registers that are set once when a warp starts.
@@ -116,6 +119,22 @@ enum class Special : std::uint8_t {
   CtaRank,
   NctaRank,
 };
+/// Where a variable lives: an address in its own space.
+struct Place {
+  Space space = Space::Global;
+  std::uint64_t at = 0;
+  bool operator==(const Place&) const = default;
+};
+using Symbols = std::map<std::string_view, Place>;
+
+/// A function where its body stands in the code: the kernel, and each call that was expanded. For the debugger.
+struct Expansion {
+  const ptx::Function* function = nullptr;
+  std::uint32_t begin = 0, end = 0;  ///< its instructions, those of calls inside included
+  std::vector<Ref> slots;            ///< of its registers
+  Symbols variables;                 ///< its parameters and local variables
+};
+
 struct SpecialInit {
   Special which;
   Ref slot;
@@ -130,14 +149,16 @@ struct Program {
   std::vector<InstInfo> infos;
   std::vector<std::uint64_t> constants;  ///< pool of broadcast immediates, as 64-bit words for alignment
   std::vector<SpecialInit> specials;
-  std::uint32_t register_words = 0;  ///< 32-bit words of a warp's register file
-  std::uint32_t shared_bytes = 0;    ///< static shared memory
-  std::uint32_t dynamic_at = 0;      ///< shared address where dynamic shared memory starts
-  std::uint32_t local_bytes = 0;     ///< per thread
+  std::vector<Expansion> expansions;  ///< inner ones before those around them; the kernel last
+  Symbols symbols;                    ///< the module's variables
+  std::uint32_t register_words = 0;   ///< 32-bit words of a warp's register file
+  std::uint32_t shared_bytes = 0;     ///< static shared memory
+  std::uint32_t dynamic_at = 0;       ///< shared address where dynamic shared memory starts
+  std::uint32_t local_bytes = 0;      ///< per thread
   std::uint32_t param_bytes = 0;
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  ///< blocks of a cluster that the PTX requires
-  bool communicates = false;  ///< has operations by which blocks may see each other's progress
+  bool communicates = false;                      ///< has operations by which blocks may see each other's progress
 };
 
 // Address windows of the generic address space; global memory has the host's addresses, which are below all of them.

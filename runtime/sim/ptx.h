@@ -64,6 +64,13 @@ struct Function {
   std::uint32_t line = 0;
   std::vector<Variable> params, results;
   std::vector<Ty> regs;
+  /// Their names, in the order of `regs`: "%r" of %r<5> names %r0 … %r4; other names stand alone.
+  struct RegisterNames {
+    std::string_view name;
+    bool numbered;
+    std::uint32_t first, count;
+  };
+  std::vector<RegisterNames> reg_names;
   std::vector<Variable> locals;  ///< .shared, .local, .param declared in the body; names may repeat in sister scopes
   std::vector<Stmt> body;
   std::vector<std::uint32_t> scope_parents;                                    ///< of each { }; 0 is the body

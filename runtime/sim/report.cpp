@@ -46,9 +46,6 @@ void fault(const Warp& w, const Inst& in, const std::string& what) {
   raise(w, in, fmt::format("warp {}", w.index), what);
 }
 
-namespace {
-
-/// What a warp that cannot go on waits for.
 std::string waits_for(const Warp& w) {
   const Block& b = *w.block;
   if (w.state == WarpState::Done) return "has exited";
@@ -61,8 +58,6 @@ std::string waits_for(const Warp& w) {
     for (const Warp& v : other.warps) arrived += std::popcount(v.cluster_arrived), live += std::popcount(v.live);
   return fmt::format("waits at the cluster's barrier ({} of {} threads arrived)", arrived, live);
 }
-
-}  // namespace
 
 void report_deadlock(const Cluster& c) {
   std::string who;

@@ -12,6 +12,9 @@ std::string place(const Program&, const InstInfo&);
 /// Throws the Fault of a cluster in which every warp waits.
 [[noreturn]] void report_deadlock(const Cluster&);
 
+/// What a warp that cannot go on waits for: "waits at barrier 0 (32 of 64 threads arrived)", "has exited".
+std::string waits_for(const Warp&);
+
 /// place() with the PTX line and the instruction's text behind it.
 std::string full_place(const Program&, const InstInfo&);
 

@@ -19,6 +19,8 @@
 
 namespace kiln::rt::sim {
 
+class DebugHook;
+
 /// One launch: shared by all blocks and host threads, never written while they run.
 struct Launch {
   const Program& program;
@@ -27,6 +29,7 @@ struct Launch {
   std::vector<std::byte> params;
   std::uint32_t dynamic_smem = 0;
   std::uint32_t sms = 1;
+  DebugHook* debug = nullptr;  ///< sees every instruction; null: nobody looks
 
   std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
@@ -67,18 +70,18 @@ struct Warp {
   std::uint32_t live = 0;    ///< lanes that exist and have not exited
   std::uint32_t pc = 0;      ///< next instruction
   std::uint32_t reconverge = UINT32_MAX;
-  std::uint32_t index = 0;    ///< in the block
-  std::uint32_t barrier = 0;  ///< the barrier it waits at
-  std::uint32_t cluster_arrived = 0;  ///< lanes that arrived at the cluster's barrier and still miss others there
+  std::uint32_t index = 0;             ///< in the block
+  std::uint32_t barrier = 0;           ///< the barrier it waits at
+  std::uint32_t cluster_arrived = 0;   ///< lanes that arrived at the cluster's barrier and still miss others there
   std::uint32_t cluster_unwaited = 0;  ///< lanes that arrived there and have not waited yet
   WarpState state = WarpState::Ready;
   std::vector<Parked> parked;
   std::vector<Held> held;
-  std::uint32_t held_lanes = 0;     ///< union of the masks in held
+  std::uint32_t held_lanes = 0;  ///< union of the masks in held
   std::vector<AsyncCopy> copies;
   std::array<std::uint32_t, kLanes> copy_groups{};  ///< that each lane has committed
   std::array<Groups, kGroupKinds> groups;           ///< asynchronous operations under way that the warp waits for
-  std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
+  std::size_t allocation_hint = 0;                  ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
   template <class Word>
@@ -159,6 +162,9 @@ struct Fault {
 
 /// Executes instructions of the warp until it waits, is done, or has executed about `quantum`.
 void run_warp(Warp&, std::uint64_t quantum);
+
+/// What a special register that never changes has in a lane.
+std::uint64_t special_value(const Warp&, std::uint32_t lane, Special);
 
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);

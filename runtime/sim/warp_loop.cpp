@@ -1,10 +1,14 @@
 // The loop that executes the instructions of one warp.
+#include "runtime/sim/debug_hook.h"
 #include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
+namespace {
 
-void run_warp(Warp& w, std::uint64_t quantum) {
-  const Inst* const code = w.block->launch->program.code.data();
+template <bool kDebug>
+void run(Warp& w, std::uint64_t quantum) {
+  const Launch& launch = *w.block->launch;
+  const Inst* const code = launch.program.code.data();
   Executed* const counts = w.block->tally->executed.data();
   std::uint64_t& clock = w.block->instructions;
   const std::uint64_t end = clock + quantum;
@@ -13,14 +17,24 @@ void run_warp(Warp& w, std::uint64_t quantum) {
       w.resume_parked();
       continue;
     }
-    const Inst& in = code[w.pc++];
+    const Inst& in = code[w.pc];
     w.mask = w.active;
     if (in.guard >= 0) w.mask &= w.regs[in.guard] ^ in.guard_flip;
+    if constexpr (kDebug) launch.debug->before(w, in);
+    ++w.pc;
     ++clock;
     ++counts[in.info].times;
     if (w.mask != kAllLanes) count_lanes(w, in);
     if (w.mask != 0 || in.control) in.run(w, in);
+    if constexpr (kDebug) launch.debug->after(w, in);
   }
+}
+
+}  // namespace
+
+void run_warp(Warp& w, std::uint64_t quantum) {
+  if (w.block->launch->debug) run<true>(w, quantum);
+  else run<false>(w, quantum);
 }
 
 }  // namespace kiln::rt::sim
