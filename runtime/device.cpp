@@ -165,6 +165,8 @@ std::size_t Device::max_shared_bytes() const { return impl_->max_shared_bytes();
 std::size_t Device::total_memory() const { return impl_->total_memory(); }
 Counters Device::counters() const { return impl_->counters(); }
 std::vector<KernelCounters> Device::kernel_counters() const { return impl_->kernel_counters(); }
+std::vector<Finding> Device::findings() const { return impl_->findings(); }
+void Device::clear_findings() const { impl_->clear_findings(); }
 void Device::reset_counters() const { impl_->reset_counters(); }
 void Device::synchronize(SourceLoc at) const {
   wait_and_report(*impl_, at, [&] { impl_->synchronize(); });

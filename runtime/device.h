@@ -16,6 +16,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
+#include "runtime/finding.h"
 
 namespace kiln {
 
@@ -80,6 +81,11 @@ class Device {
   void reset_counters() const;
   /// The same for each kernel name launched since, in order of first launch. Counted by the simulator; empty elsewhere.
   std::vector<KernelCounters> kernel_counters() const;
+  /// What the simulator found wrong with the kernels launched since the device was opened or clear_findings() was called:
+  /// launch after launch, inside a launch by block. The error of a launch names one of its findings, and how many more
+  /// there are. The same for any number of host threads. Empty on other devices.
+  std::vector<Finding> findings() const;
+  void clear_findings() const;
   /// Waits for all work; throws the DeviceError of a failed launch or assert.
   void synchronize(SourceLoc at = RawLoc::current()) const;
   /// Where `print` in kernels goes: `sink(line)` is called when the program waits for the device, once a line, without its

@@ -106,6 +106,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual Counters counters() const = 0;
   virtual void reset_counters() = 0;
   virtual std::vector<KernelCounters> kernel_counters() const { return {}; }
+  virtual std::vector<Finding> findings() const { return {}; }
+  virtual void clear_findings() {}
   virtual void synchronize() = 0;
   /// Whether a stream of this device is being captured; transfers are refused then.
   virtual bool any_capture() const { return false; }

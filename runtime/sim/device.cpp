@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "runtime/sim/debug_hook.h"
 #include "runtime/sim/load.h"
@@ -157,6 +158,14 @@ std::vector<KernelCounters> SimDevice::kernel_counters() const {
   }
   return out;
 }
+std::vector<Finding> SimDevice::findings() const {
+  const std::scoped_lock lock(mutex_);
+  return findings_;
+}
+void SimDevice::clear_findings() {
+  const std::scoped_lock lock(mutex_);
+  findings_.clear();
+}
 void SimDevice::count(const Program& program, const Tally& tally) {
   Counters total;
   total.launches = 1;
@@ -235,7 +244,7 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
       throw DeviceError(fmt::format("kernel {}: {} blocks along {}, which is no multiple of the cluster's {}",
                                     program.kernel, dims.grid[i], "xyz"[i], recipe.cluster[i]));
   Tally tally;
-  std::string fault;
+  std::vector<Finding> found;
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
@@ -247,13 +256,16 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
                         std::move(params),
                         recipe.smem_bytes,
                         static_cast<std::uint32_t>(sms_),
+                        Checks::parse(env::KILN_SIM_CHECK()),
+                        static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
                         debug_};
     const Debugged debugged(launch, image);
-    fault = execute(launch, tally);
+    found = execute(launch, tally);
   }
   const std::scoped_lock lock(mutex_);
   count(program, tally);
-  if (!fault.empty() && !fault_) fault_ = fault;
+  if (!found.empty() && !fault_) fault_ = launch_error(found);
+  findings_.insert(findings_.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
 }
 
 void SimDevice::refuse_while_capturing(const char* what) const {

@@ -32,6 +32,8 @@ class SimDevice final : public DeviceImpl {
   Counters counters() const override;
   void reset_counters() override;
   std::vector<KernelCounters> kernel_counters() const override;
+  std::vector<Finding> findings() const override;
+  void clear_findings() override;
   void synchronize() override { throw_fault(); }
   bool any_capture() const override { return capturing_ != 0; }
 
@@ -76,6 +78,7 @@ class SimDevice final : public DeviceImpl {
   };
   std::vector<std::pair<std::string, KernelTotal>> kernels_;  ///< by name, in order of first launch
   void count(const Program&, const Tally&);
+  std::vector<Finding> findings_;
   std::optional<std::string> fault_;
   DebugHook* debug_ = nullptr;
 };

@@ -99,14 +99,16 @@ class FirstFault {
     const std::scoped_lock lock(mutex_);
     if (f.cluster >= cluster_) return;
     cluster_ = f.cluster;
-    message_ = f.message;
+    finding_ = f.finding;
   }
-  std::string message() const { return message_; }
+  std::vector<Finding> findings() const {
+    return cluster_ == UINT64_MAX ? std::vector<Finding>{} : std::vector{finding_};
+  }
 
  private:
   std::atomic<std::uint64_t> cluster_{UINT64_MAX};
   std::mutex mutex_;
-  std::string message_;
+  Finding finding_;
 };
 
 void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Tally& tally) {
@@ -193,6 +195,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.pc = 0;
     w.reconverge = UINT32_MAX;
     w.state = WarpState::Ready;
+    w.steps = 0;
     w.parked.clear();
     w.held.clear();
     w.held_lanes = 0;
@@ -261,12 +264,12 @@ void Cluster::meet_if_all_arrived() {
   }
 }
 
-std::string execute(const Launch& launch, Tally& tally) {
+std::vector<Finding> execute(const Launch& launch, Tally& tally) {
   FirstFault first;
   tally.start(launch.program);
   if (launch.program.communicates) {
     run_communicating(launch, first, tally);
-    return first.message();
+    return first.findings();
   }
   std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
                                                 : std::max(1u, std::thread::hardware_concurrency());
@@ -281,7 +284,7 @@ std::string execute(const Launch& launch, Tally& tally) {
     run_independent(launch, next, first, tally);
   }
   for (const Tally& t : totals) tally.add(t);
-  return first.message();
+  return first.findings();
 }
 
 }  // namespace kiln::rt::sim

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace kiln::rt::sim {
@@ -9,20 +10,10 @@ namespace {
 
 std::string id_text(const std::array<std::uint32_t, 3>& v) { return fmt::format("({}, {}, {})", v[0], v[1], v[2]); }
 
-std::string thread_text(const Warp& w, int lane) {
+std::array<std::uint32_t, 3> thread_of(const Warp& w, int lane) {
   const auto& n = w.block->launch->block;
   const std::uint32_t t = w.index * kLanes + static_cast<std::uint32_t>(lane);
-  return id_text({t % n[0], t / n[0] % n[1], t / n[0] / n[1]});
-}
-
-const InstInfo& info(const Warp& w, const Inst& in) { return w.block->launch->program.infos[in.info]; }
-
-[[noreturn]] void raise(const Warp& w, const Inst& in, const std::string& who, const std::string& what) {
-  const Program& p = w.block->launch->program;
-  const InstInfo& i = info(w, in);
-  throw Fault{fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", place(p, i), p.kernel, what,
-                          id_text(w.block->id), who, i.line, i.text),
-              w.block->cluster->number};
+  return {t % n[0], t / n[0] % n[1], t / n[0] / n[1]};
 }
 
 }  // namespace
@@ -38,12 +29,34 @@ std::string full_place(const Program& p, const InstInfo& i) {
   return fmt::format("{} (ptx line {}: {})", place(p, i), i.line, i.text);
 }
 
-void fault(const Warp& w, const Inst& in, int lane, const std::string& what) {
-  raise(w, in, fmt::format("thread {}", thread_text(w, lane)), what);
+Finding finding(FindingKind kind, const Warp& w, const Inst& in, int lane, const std::string& what) {
+  const Program& p = w.block->launch->program;
+  const InstInfo& i = p.infos[in.info];
+  Finding f{
+      kind,        p.kernel, w.block->id, w.index, lane, thread_of(w, std::max(lane, 0)), i.line, std::string(i.text),
+      place(p, i), {}};
+  const std::string who = lane < 0 ? fmt::format("warp {}", w.index)
+                                   : fmt::format("warp {}, lane {}, thread {}", w.index, lane, id_text(f.thread));
+  f.message = fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", f.where, f.kernel, what,
+                          id_text(f.block), who, f.ptx_line, f.ptx);
+  return f;
 }
 
-void fault(const Warp& w, const Inst& in, const std::string& what) {
-  raise(w, in, fmt::format("warp {}", w.index), what);
+void fault(FindingKind kind, const Warp& w, const Inst& in, int lane, const std::string& what) {
+  throw Fault{finding(kind, w, in, lane, what), w.block->cluster->number};
+}
+void fault(FindingKind kind, const Warp& w, const Inst& in, const std::string& what) { fault(kind, w, in, -1, what); }
+void fault(const Warp& w, const Inst& in, int lane, const std::string& what) {
+  fault(FindingKind::Invalid, w, in, lane, what);
+}
+void fault(const Warp& w, const Inst& in, const std::string& what) { fault(FindingKind::Invalid, w, in, -1, what); }
+
+std::string launch_error(const std::vector<Finding>& found) {
+  const bool stopped = found.back().kind != FindingKind::Race && found.back().kind != FindingKind::Uninitialised;
+  const Finding& named = stopped ? found.back() : found.front();
+  if (found.size() == 1) return named.message;
+  return fmt::format("{}; and {} more finding{} in this launch", named.message, found.size() - 1,
+                     found.size() == 2 ? "" : "s");
 }
 
 std::string waits_for(const Warp& w) {
@@ -71,7 +84,7 @@ void report_deadlock(const Cluster& c) {
   }
   // A barrier of the block has been passed and is waited for inside; the cluster's is tried again.
   const std::uint32_t at = waiting->state == WarpState::AtBarrier ? waiting->pc - 1 : waiting->pc;
-  fault(*waiting, waiting->block->launch->program.code[at], "deadlock: " + who);
+  fault(FindingKind::Deadlock, *waiting, waiting->block->launch->program.code[at], "deadlock: " + who);
 }
 
 }  // namespace kiln::rt::sim

@@ -9,6 +9,11 @@ namespace kiln::rt::sim {
 /// "file:line" of the user's program for an instruction, or "ptx line N" where the PTX has no .loc.
 std::string place(const Program&, const InstInfo&);
 
+/// What is wrong with `lane` (-1: all) of the warp at `inst`, complete.
+Finding finding(FindingKind, const Warp&, const Inst&, int lane, const std::string& what);
+/// The error of a launch in which these were found: what stopped it, else the first, and how many there are beside it.
+std::string launch_error(const std::vector<Finding>&);
+
 /// Throws the Fault of a cluster in which every warp waits.
 [[noreturn]] void report_deadlock(const Cluster&);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/sim/checks.h"
 #include "runtime/sim/heap.h"
 #include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
@@ -29,6 +30,8 @@ struct Launch {
   std::vector<std::byte> params;
   std::uint32_t dynamic_smem = 0;
   std::uint32_t sms = 1;
+  Checks checks;
+  std::uint64_t steps = UINT64_MAX;  ///< instructions that a warp may execute
   DebugHook* debug = nullptr;  ///< sees every instruction; null: nobody looks
 
   std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
@@ -75,6 +78,7 @@ struct Warp {
   std::uint32_t cluster_arrived = 0;   ///< lanes that arrived at the cluster's barrier and still miss others there
   std::uint32_t cluster_unwaited = 0;  ///< lanes that arrived there and have not waited yet
   WarpState state = WarpState::Ready;
+  std::uint64_t steps = 0;  ///< instructions it has executed
   std::vector<Parked> parked;
   std::vector<Held> held;
   std::uint32_t held_lanes = 0;  ///< union of the masks in held
@@ -149,15 +153,18 @@ struct Cluster {
   void meet_if_all_arrived();
 };
 
-/// A program error found while running; the message is complete except for kernel, place and block.
+/// A program error that ends the launch.
 struct Fault {
-  std::string message;
+  Finding finding;
   std::uint64_t cluster;  ///< number of the cluster that it belongs to
 };
 
 /// Throws Fault for `lane` of the warp at `inst`.
-[[noreturn]] void fault(const Warp&, const Inst&, int lane, const std::string& what);
+[[noreturn]] void fault(FindingKind, const Warp&, const Inst&, int lane, const std::string& what);
 /// Throws Fault for the warp as a whole.
+[[noreturn]] void fault(FindingKind, const Warp&, const Inst&, const std::string& what);
+/// Of the kind Invalid.
+[[noreturn]] void fault(const Warp&, const Inst&, int lane, const std::string& what);
 [[noreturn]] void fault(const Warp&, const Inst&, const std::string& what);
 
 /// Executes instructions of the warp until it waits, is done, or has executed about `quantum`.
@@ -169,8 +176,8 @@ std::uint64_t special_value(const Warp&, std::uint32_t lane, Special);
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
 
-/// Runs every block of the launch; adds to `tally`; returns the message of the first faulting cluster, or empty.
-std::string execute(const Launch&, Tally& tally);
+/// Runs every block of the launch; adds to `tally`; returns what was found wrong, by block. A fault is the last of them.
+std::vector<Finding> execute(const Launch&, Tally& tally);
 
 // --- lanes as values -------------------------------------------------------------------------------------------------
 

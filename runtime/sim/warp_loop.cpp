@@ -1,4 +1,8 @@
 // The loop that executes the instructions of one warp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "runtime/sim/debug_hook.h"
 #include "runtime/sim/warp.h"
 
@@ -33,8 +37,16 @@ void run(Warp& w, std::uint64_t quantum) {
 }  // namespace
 
 void run_warp(Warp& w, std::uint64_t quantum) {
-  if (w.block->launch->debug) run<true>(w, quantum);
+  const Launch& launch = *w.block->launch;
+  const std::uint64_t left = launch.steps - w.steps, begin = w.block->instructions;
+  if (left == 0)
+    fault(FindingKind::Limit, w, launch.program.code[w.pc],
+          fmt::format("an endless loop: the warp has executed {} instructions, as many as KILN_SIM_STEPS allows",
+                      w.steps));
+  quantum = std::min(quantum, left);
+  if (launch.debug) run<true>(w, quantum);
   else run<false>(w, quantum);
+  w.steps += w.block->instructions - begin;
 }
 
 }  // namespace kiln::rt::sim
