@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <iostream>
 #include <utility>
 
 #include "runtime/base/env.h"
@@ -232,6 +235,15 @@ void SimDevice::debug_with(DebugHook* hook) {
   debug_ = hook;
 }
 
+/// The terminal is a debugger like others; the device owns it, so it holds the device by a pointer that owns nothing.
+void SimDevice::open_terminal() {
+  const std::string& kernel = env::KILN_SIM_DEBUG();
+  if (kernel.empty() || kernel == "0" || debug_) return;
+  terminal_ = std::make_unique<Debugger>(Device(std::shared_ptr<DeviceImpl>(std::shared_ptr<void>(), this)));
+  terminal_->break_kernel(kernel == "1" ? "" : kernel);
+  terminal_->on_stop(debug::console(*terminal_, std::cin, std::cout, isatty(STDIN_FILENO) != 0));
+}
+
 void SimDevice::run(const Program& program, const KernelImage& image, const LaunchDims& dims,
                     std::vector<std::byte> params) {
   const LaunchRecipe& recipe = image.recipe();
@@ -243,6 +255,7 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
     if (dims.grid[i] % recipe.cluster[i])
       throw DeviceError(fmt::format("kernel {}: {} blocks along {}, which is no multiple of the cluster's {}",
                                     program.kernel, dims.grid[i], "xyz"[i], recipe.cluster[i]));
+  open_terminal();
   Tally tally;
   std::vector<Finding> found;
   {

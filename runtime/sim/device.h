@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/debugger.h"
 #include "runtime/device_impl.h"
 #include "runtime/sim/arch.h"
 #include "runtime/sim/heap.h"
@@ -63,6 +64,7 @@ class SimDevice final : public DeviceImpl {
   static constexpr int kPtxVersion = 90;
 
  private:
+  void open_terminal();
   void refuse_while_capturing(const char* what) const;
 
   const Arch arch_;
@@ -81,6 +83,7 @@ class SimDevice final : public DeviceImpl {
   std::vector<Finding> findings_;
   std::optional<std::string> fault_;
   DebugHook* debug_ = nullptr;
+  std::unique_ptr<Debugger> terminal_;  ///< of KILN_SIM_DEBUG
 };
 
 }  // namespace kiln::rt::sim
