@@ -168,6 +168,10 @@ std::vector<KernelCounters> Device::kernel_counters() const { return impl_->kern
 std::vector<Finding> Device::findings() const { return impl_->findings(); }
 void Device::clear_findings() const { impl_->clear_findings(); }
 void Device::reset_counters() const { impl_->reset_counters(); }
+void Device::record_profile(bool on, SourceLoc at) const {
+  rt::located(at, [&] { impl_->record_profile(on); });
+}
+Profile Device::profile() const { return impl_->profile(); }
 void Device::synchronize(SourceLoc at) const {
   wait_and_report(*impl_, at, [&] { impl_->synchronize(); });
 }

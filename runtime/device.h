@@ -21,6 +21,7 @@
 namespace kiln {
 
 class Stream;
+struct Profile;
 namespace rt {
 class DeviceImpl;
 class StreamImpl;
@@ -86,6 +87,11 @@ class Device {
   /// there are. The same for any number of host threads. Empty on other devices.
   std::vector<Finding> findings() const;
   void clear_findings() const;
+  /// Keeps from now on what every instruction does, for profile(); off: forgets it. The simulator only; elsewhere
+  /// DeviceError. KILN_SIM_PROFILE writes the profile of a whole process without it.
+  void record_profile(bool on = true, SourceLoc at = RawLoc::current()) const;
+  /// What kernels did since record_profile() or reset_counters(), by line and instruction (runtime/profile.h).
+  Profile profile() const;
   /// Waits for all work; throws the DeviceError of a failed launch or assert.
   void synchronize(SourceLoc at = RawLoc::current()) const;
   /// Where `print` in kernels goes: `sink(line)` is called when the program waits for the device, once a line, without its

@@ -9,6 +9,7 @@
 
 #include "runtime/device.h"
 #include "runtime/image/kernel_image.h"
+#include "runtime/profile.h"
 #include "runtime/report.h"
 
 namespace kiln::rt {
@@ -108,6 +109,9 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual std::vector<KernelCounters> kernel_counters() const { return {}; }
   virtual std::vector<Finding> findings() const { return {}; }
   virtual void clear_findings() {}
+  /// Only the simulator has one.
+  virtual void record_profile(bool) { throw DeviceError(name() + " has no profile: only the simulator counts instructions"); }
+  virtual Profile profile() const { return {}; }
   virtual void synchronize() = 0;
   /// Whether a stream of this device is being captured; transfers are refused then.
   virtual bool any_capture() const { return false; }

@@ -13,6 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/sim/debug_hook.h"
 #include "runtime/sim/load.h"
+#include "runtime/sim/profile_file.h"
 #include "runtime/sim/report.h"
 #include "runtime/sim/warp.h"
 
@@ -136,31 +137,11 @@ void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* p
 // --- device
 // ------------------------------------------------------------------------------------------------------------
 
-SimDevice::SimDevice(Arch arch, int sms) : arch_(arch), sms_(sms), heap_(kTotalMemory) {}
+SimDevice::SimDevice(Arch arch, int sms) : arch_(arch), sms_(sms), heap_(kTotalMemory) { open_profile(*this); }
+SimDevice::~SimDevice() { close_profile(*this); }
 
 std::string SimDevice::name() const { return fmt::format("simulator ({}, {} SMs)", target(), sms_); }
 
-Counters SimDevice::counters() const {
-  const std::scoped_lock lock(mutex_);
-  return counters_;
-}
-void SimDevice::reset_counters() {
-  const std::scoped_lock lock(mutex_);
-  counters_ = {};
-  kernels_.clear();
-}
-std::vector<KernelCounters> SimDevice::kernel_counters() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<KernelCounters> out;
-  for (const auto& [name, total] : kernels_) {
-    KernelCounters k{name, total.counters, {}};
-    for (const auto& [where, n] : total.conflicts) k.conflicts.push_back({where, n});
-    std::stable_sort(k.conflicts.begin(), k.conflicts.end(),
-                     [](const auto& a, const auto& b) { return a.wavefronts > b.wavefronts; });
-    out.push_back(std::move(k));
-  }
-  return out;
-}
 std::vector<Finding> SimDevice::findings() const {
   const std::scoped_lock lock(mutex_);
   return findings_;
@@ -169,21 +150,6 @@ void SimDevice::clear_findings() {
   const std::scoped_lock lock(mutex_);
   findings_.clear();
 }
-void SimDevice::count(const Program& program, const Tally& tally) {
-  Counters total;
-  total.launches = 1;
-  total.global_footprint_read = tally.footprint.bytes_read();
-  total.global_footprint_written = tally.footprint.bytes_written();
-  for (std::uint32_t i = 0; i < program.infos.size(); ++i) add(total, tally.of(program, i));
-  add(counters_, total);
-  auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& k) { return k.first == program.kernel; });
-  if (known == kernels_.end()) known = kernels_.insert(kernels_.end(), {program.kernel, {}});
-  add(known->second.counters, total);
-  for (std::uint32_t i = 0; i < program.infos.size(); ++i)
-    if (const std::uint64_t n = tally.counts[i].bank_conflicts)
-      known->second.conflicts[full_place(program, program.infos[i])] += n;
-}
-
 std::shared_ptr<LoadedKernel> SimDevice::load(const KernelImage& image) {
   return load_kernel(std::static_pointer_cast<SimDevice>(shared_from_this()), image);
 }
@@ -274,9 +240,9 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
                         debug_};
     const Debugged debugged(launch, image);
     found = execute(launch, tally);
+    store_.add(launch, tally);
   }
   const std::scoped_lock lock(mutex_);
-  count(program, tally);
   if (!found.empty() && !fault_) fault_ = launch_error(found);
   findings_.insert(findings_.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
 }

@@ -13,6 +13,7 @@
 #include "runtime/device_impl.h"
 #include "runtime/sim/arch.h"
 #include "runtime/sim/heap.h"
+#include "runtime/sim/profile_store.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/warp.h"
 
@@ -21,6 +22,7 @@ namespace kiln::rt::sim {
 class SimDevice final : public DeviceImpl {
  public:
   SimDevice(Arch arch, int sms);
+  ~SimDevice() override;
 
   DeviceKind kind() const override { return DeviceKind::Simulator; }
   int ordinal() const override { return -1; }
@@ -30,9 +32,13 @@ class SimDevice final : public DeviceImpl {
   int sm_count() const override { return sms_; }
   std::size_t max_shared_bytes() const override { return arch_.max_shared_bytes(); }
   std::size_t total_memory() const override { return heap_.capacity(); }
-  Counters counters() const override;
-  void reset_counters() override;
-  std::vector<KernelCounters> kernel_counters() const override;
+  Counters counters() const override { return store_.counters(); }
+  void reset_counters() override { store_.reset(); }
+  std::vector<KernelCounters> kernel_counters() const override { return store_.kernel_counters(); }
+  void record_profile(bool on) override { store_.keep_details(on); }
+  Profile profile() const override { return store_.profile(name()); }
+  /// For KILN_SIM_PROFILE.
+  Profile profile_for_file() const { return store_.profile_for_file(name()); }
   std::vector<Finding> findings() const override;
   void clear_findings() override;
   void synchronize() override { throw_fault(); }
@@ -71,15 +77,9 @@ class SimDevice final : public DeviceImpl {
   const int sms_;
   Heap heap_;
   std::atomic<int> capturing_{0};
+  ProfileStore store_;
   std::mutex running_;        ///< held while a kernel runs; freeing memory waits for it
   mutable std::mutex mutex_;  ///< guards the members below
-  Counters counters_;
-  struct KernelTotal {
-    Counters counters;
-    std::map<std::string, std::uint64_t> conflicts;  ///< by place
-  };
-  std::vector<std::pair<std::string, KernelTotal>> kernels_;  ///< by name, in order of first launch
-  void count(const Program&, const Tally&);
   std::vector<Finding> findings_;
   std::optional<std::string> fault_;
   DebugHook* debug_ = nullptr;

@@ -141,7 +141,7 @@ struct SpecialInit {
   bool wide;
 };
 
-struct Program {
+struct Program : std::enable_shared_from_this<Program> {
   std::shared_ptr<const ptx::Module> module;  ///< owns the text
   std::string kernel;
   std::vector<Inst> code;  ///< ends with an implicit exit

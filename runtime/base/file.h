@@ -1,0 +1,15 @@
+// Files read and written whole.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace kiln::rt {
+
+/// Contents of a regular file. Throws UserError that names it: it cannot be read, or has more than `most` bytes.
+std::string read_whole(const std::filesystem::path&, std::size_t most = std::size_t{1} << 32);
+/// A reader sees all of it or what was there before. Throws UserError that names it.
+void write_whole(const std::filesystem::path&, std::string_view contents);
+
+}  // namespace kiln::rt
