@@ -68,7 +68,7 @@ const std::vector<ThirdParty>& third_parties() {
       {"cuda_runtime", {}, false},
       {"fmt/", {"runtime/", "backend/", "dsl/", "bench/", "examples/", "tests/"}, false},
       {"nlohmann/", {"runtime/", "backend/", "dsl/tools/", "bench/", "examples/", "tests/"}, false},
-      {"CLI/", {"dsl/tools/", "backend/tools/", "bench/", "examples/"}, false},
+      {"CLI/", {"runtime/tools/", "dsl/tools/", "backend/tools/", "bench/", "examples/"}, false},
       {"gtest/", {"tests/"}, true},
       {"gmock/", {"tests/"}, true},
       {"benchmark/", {"bench/"}, true},
