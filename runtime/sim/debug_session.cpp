@@ -278,7 +278,8 @@ void DebugSession::faulted(const Fault& f) {
   if (!w) return;
   current_ = w;
   try {
-    stop(*w, w->pc ? w->pc - 1 : 0, Reason::Fault, f.message, 0);
+    stop(*w, w->pc ? w->pc - 1 : 0, Reason::Fault, f.finding.message, 0, {}, {},
+         f.finding.lane < 0 ? 0 : 1u << f.finding.lane);
   } catch (const Fault&) {
     // The launch ends anyhow.
   }
@@ -302,7 +303,10 @@ void DebugSession::stop(Warp& w, std::uint32_t pc, Reason reason, std::string wh
   const Resume how = handler_(s);
   if (how == Resume::Abort) {
     aborted_ = true;
-    throw Fault{fmt::format("kernel {}: ended in the debugger", launch_->program.kernel), w.block->cluster->number};
+    Finding end;
+    end.kernel = launch_->program.kernel;
+    end.message = fmt::format("kernel {}: ended in the debugger", end.kernel);
+    throw Fault{std::move(end), w.block->cluster->number};
   }
   detached_ = how == Resume::Detach;
   // Going on is about the warp in view.
