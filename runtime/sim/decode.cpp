@@ -331,7 +331,7 @@ Handler Decoder::make(Form& form) {
   form.name = row->name;
   if (opcode.size() > row->name.size()) {
     for (std::string_view word : words(opcode.substr(row->name.size() + 1))) {
-      if (contains_word(row->modifiers, word)) form.mods.push_back(word);
+      if (row->modifiers == "*" || contains_word(row->modifiers, word)) form.mods.push_back(word);
       else if (const Ty t = type_named(word); t != Ty::none) form.types.push_back(t);
       else fail(form.stmt, fmt::format("{} has no modifier '.{}' here", row->name, word));
     }

@@ -36,6 +36,7 @@ class Decoder {
   /// The variable a symbol or address names.
   Place find(const ptx::Operand&, const ptx::Stmt&) const;
   void add_reference(Ref r) { pending_.push_back(r); }
+  std::string_view target() const { return module_.target; }
   void communicates() { program_->communicates = true; }
   /// The instruction being decoded jumps to `label`, besides falling through if it is guarded.
   void jumps(std::string_view label, const ptx::Stmt&);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/sim/arch.h"
 #include "runtime/sim/decode.h"
 
 namespace kiln::rt::sim {
@@ -29,6 +30,12 @@ void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
 void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry()); }
 int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
 void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
+
+void Form::requires_target(int least, char suffix) const {
+  const Arch target = Arch::parse(decoder.target()), needed{least, suffix};
+  if (suffix ? target.number == least && target.suffix == suffix : target.number >= least) return;
+  fail(fmt::format("needs {}{}, the module is for {}", needed.name(), suffix ? "" : " or later", target.name()));
+}
 
 void Form::address(const ptx::Operand& o) {
   if (o.kind != Kind::Address) fail("expected an address in brackets");

@@ -48,6 +48,8 @@ struct Form {
   /// Reads .rn/.rz/.rm/.rp, .ftz, .sat, .NaN, .xorsign, .abs, .relu, .satfinite into inst.
   void float_modifiers();
 
+  /// Fails unless the module is for this architecture (90) or a later one, or for exactly it ('a').
+  void requires_target(int least, char suffix = 0) const;
   [[noreturn]] void fail(const std::string& why) const;
 };
 

@@ -19,7 +19,7 @@ namespace kiln::rt::sim {
       X(u64, 64, UInt) X(s8, 8, Int) X(s16, 16, Int) X(s32, 32, Int) X(s64, 64, Int) X(f16, 16, Float)   \
           X(bf16, 16, Float) X(f32, 32, Float) X(f64, 64, Float) X(tf32, 32, Float) X(f16x2, 32, Packed) \
               X(bf16x2, 32, Packed) X(f32x2, 64, Packed) X(u16x2, 32, Packed) X(s16x2, 32, Packed)       \
-                  X(e4m3x2, 16, Packed) X(e5m2x2, 16, Packed)
+                  X(e4m3x2, 16, Packed) X(e5m2x2, 16, Packed) X(e4m3, 8, Float) X(e5m2, 8, Float)
 
 enum class Ty : std::uint8_t {
 #define X(name, bits, kind) name,
