@@ -94,7 +94,7 @@ class Device {
   Profile profile() const;
   /// Waits for all work; throws the DeviceError of a failed launch or assert.
   void synchronize(SourceLoc at = RawLoc::current()) const;
-  /// Where `print` in kernels goes: `sink(line)` is called when the program waits for the device, once a line, without its
+  /// Where `print` in kernels goes, and on the simulator printf of foreign ones (block after block): `sink(line)` is called when the program waits for the device, once a line, without its
   /// line break. An empty function: standard output, as at first. Example:
   /// `device.on_print([&](const std::string& line) { lines.push_back(line); })`.
   void on_print(std::function<void(const std::string&)> sink) const;

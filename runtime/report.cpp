@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <tuple>
+#include <utility>
 
 #include "runtime/device_impl.h"
 
@@ -35,6 +36,14 @@ std::string place_of(const Entry& e) {
   return element.empty() ? text : text + " [" + element + "]";
 }
 
+void each_line(const std::string& text, const std::function<void(const std::string&)>& sink) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    sink(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
 std::string failure_text(const Entry& e, std::uint64_t failed) {
   return fmt::format("{}: assertion failed in program {}: {}{}", e.from->kernel, place_of(e), e.site().text,
                      failed > 1 ? fmt::format("; {} assertions failed in all", failed) : "");
@@ -46,6 +55,7 @@ std::string failure_text(const Entry& e, std::uint64_t failed) {
 struct Reports::Batch {
   std::vector<std::shared_ptr<ReportBuffer>> keep;
   std::vector<Entry> entries;
+  std::string text;  ///< of printf
   std::string lost;  ///< one line a kernel whose buffer was full
   std::uint64_t failed = 0;
   std::function<void(const std::string&)> sink;
@@ -70,11 +80,19 @@ void Reports::on_print(std::function<void(const std::string&)> sink) {
   sink_ = std::move(sink);
 }
 
+void Reports::add_text(const std::string& text) {
+  if (text.empty()) return;
+  const std::lock_guard lock(mutex_);
+  text_ += text;
+  waiting_ = true;
+}
+
 Reports::Batch Reports::collect(DeviceImpl& device) {
   constexpr std::size_t word = sizeof(std::uint64_t);
   Batch batch;
   const std::lock_guard lock(mutex_);
   batch.sink = sink_;
+  batch.text = std::exchange(text_, {});
   bool graphs = false;
   for (const auto& buffer : buffers_) {
     graphs = graphs || buffer->captured;
@@ -118,6 +136,8 @@ void Reports::deliver(DeviceImpl& device) {
     if (batch.sink) batch.sink(line);
     else text += line + '\n';
   };
+  if (batch.sink) each_line(batch.text, batch.sink);
+  else text = batch.text;
   const Entry* first = nullptr;
   for (const Entry& e : batch.entries) {
     if (e.site().kind == ReportSite::Kind::Print)

@@ -53,6 +53,8 @@ class Reports {
   /// has waited for the device's work or part of it; waits for all of it if anything may have been reported. Does
   /// nothing while a stream of the device is captured.
   void deliver(DeviceImpl& device);
+  /// Takes text that a kernel printed by printf, to be given out by the next deliver(), before the reports.
+  void add_text(const std::string& text);
   /// Where prints go; an empty function: standard output.
   void on_print(std::function<void(const std::string&)> sink);
 
@@ -63,6 +65,7 @@ class Reports {
   std::mutex mutex_;  ///< of everything below, and of the buffers
   std::vector<std::shared_ptr<ReportBuffer>> buffers_;
   std::function<void(const std::string&)> sink_;
+  std::string text_;  ///< of printf, since it was last given out
   std::uint64_t launches_ = 0;
   std::atomic<bool> waiting_{false};  ///< some buffer may hold something
 };

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 
+#include "runtime/sim/decode.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/warp.h"
 
@@ -46,11 +47,11 @@ bool compare(T x, T y) {
   return false;
 }
 
-/// Lanes for which the comparison holds; .ftz only for f32.
+/// Lanes for which the comparison holds; .ftz for f32 and f16.
 template <class T, Cmp kCmp>
 std::uint32_t compare_lanes(const void* pa, const void* pb, bool ftz) {
   const auto *a = static_cast<const Word<T>*>(pa), *b = static_cast<const Word<T>*>(pb);
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, F16>)
     if (ftz) return lanes_where<T>(a, b, [](T x, T y) { return compare<T, kCmp>(flushed(x), flushed(y)); });
   return lanes_where<T>(a, b, [](T x, T y) { return compare<T, kCmp>(x, y); });
 }
@@ -126,28 +127,52 @@ void setp(Warp& w, const Inst& in) {
   if (in.ops[1] != kNoRef) set_pred(w, in.ops[1], joined(join(in), ~v, c));
 }
 
+/// Lanes for which the comparison of the low (shift 0) or high (16) halves holds.
+std::uint32_t holds_in_half(const Warp& w, const Inst& in, int shift) {
+  std::uint32_t a[kLanes], b[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    a[l] = w.in<std::uint32_t>(in.ops[2])[l] >> shift & 0xFFFF;
+    b[l] = w.in<std::uint32_t>(in.ops[3])[l] >> shift & 0xFFFF;
+  }
+  return function(in)(a, b, in.flags & kFtz);
+}
+
 /// f16x2 and bf16x2: p for the low halves, q for the high ones.
 void setp_pair(Warp& w, const Inst& in) {
-  const auto half = [&](int shift) {
-    std::uint32_t a[kLanes], b[kLanes];
-    for (int l = 0; l < kLanes; ++l) {
-      a[l] = w.in<std::uint32_t>(in.ops[2])[l] >> shift & 0xFFFF;
-      b[l] = w.in<std::uint32_t>(in.ops[3])[l] >> shift & 0xFFFF;
-    }
-    return function(in)(a, b, false);
-  };
-  const std::uint32_t lo = half(0), hi = half(16), c = in.ops[4] == kNoRef ? 0 : w.pred(in.ops[4]);
+  const std::uint32_t lo = holds_in_half(w, in, 0), hi = holds_in_half(w, in, 16);
+  const std::uint32_t c = in.ops[4] == kNoRef ? 0 : w.pred(in.ops[4]);
   set_pred(w, in.ops[0], joined(join(in), lo, c));
   if (in.ops[1] != kNoRef) set_pred(w, in.ops[1], joined(join(in), hi, c));
 }
 
-/// ops: d, none, a, b, c or none. True is all ones, or 1.0 in a float destination.
+/// ops: d, none, a, b, c or none, what d becomes where it is true.
 void set(Warp& w, const Inst& in) {
   const std::uint32_t c = in.ops[4] == kNoRef ? 0 : w.pred(in.ops[4]);
   const std::uint32_t v = joined(join(in), holds(w, in), c);
-  const std::uint32_t yes = in.sign ? 0x3F800000u : 0xFFFFFFFFu;
+  const std::uint32_t yes = *w.in<std::uint32_t>(in.ops[5]);
   auto* d = w.out<std::uint32_t>(in.ops[0]);
   each_lane(w.mask, [=](int l) { d[l] = v >> l & 1 ? yes : 0; });
+}
+/// … of each half, on its own.
+void set_pair(Warp& w, const Inst& in) {
+  const std::uint32_t c = in.ops[4] == kNoRef ? 0 : w.pred(in.ops[4]);
+  const std::uint32_t lo = joined(join(in), holds_in_half(w, in, 0), c);
+  const std::uint32_t hi = joined(join(in), holds_in_half(w, in, 16), c);
+  const std::uint32_t yes = *w.in<std::uint32_t>(in.ops[5]);
+  auto* d = w.out<std::uint32_t>(in.ops[0]);
+  each_lane(w.mask, [=](int l) { d[l] = (lo >> l & 1 ? yes : 0) | (hi >> l & 1 ? yes << 16 : 0); });
+}
+
+/// All ones, or 1.0 in a float; of half a register for packed results.
+std::uint32_t truth(Ty d, bool pair) {
+  switch (d) {
+    case Ty::f32: return 0x3F800000;
+    case Ty::f16:
+    case Ty::f16x2: return 0x3C00;
+    case Ty::bf16:
+    case Ty::bf16x2: return 0x3F80;
+    default: return pair || bits(d) == 16 ? 0xFFFF : 0xFFFFFFFF;
+  }
 }
 
 template <class T>
@@ -198,13 +223,18 @@ Handler make_setp(Form& f) {
 }
 
 Handler make_set(Form& f) {
-  if (f.count() < 3 || f.types.size() != 2 || kind(f.type(1)) == TyKind::Packed) return nullptr;
-  const Ty d = f.type(0);
-  if (d != Ty::u32 && d != Ty::s32 && d != Ty::b32 && d != Ty::f32) return nullptr;
+  if (f.count() < 3 || f.types.size() != 2) return nullptr;
+  const Ty d = f.type(0), s = f.type(1);
+  const bool pair = kind(s) == TyKind::Packed, half = s == Ty::f16 || s == Ty::bf16;
+  if (pair ? d != s && d != Ty::u32 && d != Ty::s32
+           : d != Ty::u32 && d != Ty::s32 && d != Ty::f32 && d != Ty::f16 && d != Ty::bf16 &&
+                 !(half && (d == Ty::u16 || d == Ty::s16)))
+    return nullptr;
   f.dst(0, d);
   f.none();
-  f.inst.sign = d == Ty::f32;
-  return comparison_operands(f, 1) ? set : nullptr;
+  if (!comparison_operands(f, 1)) return nullptr;
+  f.decoder.add_reference(f.decoder.constant(truth(d, pair), false));
+  return pair ? set_pair : set;
 }
 
 Handler make_selp(Form& f) { return bits(f.type()) == 64 ? selp<std::uint64_t> : selp<std::uint32_t>; }

@@ -233,10 +233,7 @@ Handler make_brx(Form& f) {
   return brx;
 }
 
-Handler make_call(Form& f) {
-  f.decoder.expand_call(f.stmt);
-  return nullptr;
-}
+Handler make_call(Form& f) { return f.decoder.expand_call(f); }
 
 Handler make_ret(Form& f) { return f.decoder.returns() ? leave : bra; }
 Handler make_exit(Form& f) { return f.decoder.exits(), leave; }

@@ -217,6 +217,7 @@ Place Decoder::find(const ptx::Operand& o, const ptx::Stmt& s) const {
   if (o.local >= 0) return f.locals[static_cast<std::size_t>(o.local)];
   if (const auto it = f.params.find(o.name); it != f.params.end()) return it->second;
   if (const auto it = symbols_.find(o.name); it != symbols_.end()) return it->second;
+  if (module_.find(o.name)) fail(s, fmt::format("{} is a function; its address is for an indirect call", o.name));
   fail(s, fmt::format("unknown name '{}'", o.name));
 }
 
@@ -422,17 +423,22 @@ bool Decoder::returns() {
   return false;
 }
 
-void Decoder::expand_call(const ptx::Stmt& s) {
-  skip_ = true;
+Handler Decoder::expand_call(Form& form) {
+  const ptx::Stmt& s = form.stmt;
+  static const std::vector<ptx::Operand> kNothing;
   const bool has_result = !s.operands.empty() && s.operands[0].kind == Kind::Vector;
   const std::size_t name_at = has_result ? 1 : 0;
-  if (s.guard >= 0) fail(s, "a call under a predicate");
+  const auto& results = has_result ? s.operands[0].parts : kNothing;
+  const auto& arguments = s.operands.size() > name_at + 1 ? s.operands[name_at + 1].parts : kNothing;
   if (s.operands.size() <= name_at || s.operands[name_at].kind != Kind::Symbol) fail(s, "an indirect call");
-  const ptx::Function* callee = module_.find(s.operands[name_at].name);
-  if (!callee || callee->entry)
-    fail(s, fmt::format("the function {} is not defined in this module", s.operands[name_at].name));
+  const std::string_view name = s.operands[name_at].name;
+  const ptx::Function* callee = module_.find(name);
+  if (!callee) return builtin_function(form, name, results, arguments);
+  if (s.guard >= 0) fail(s, "a call under a predicate");
+  if (callee->entry) fail(s, fmt::format("{} is a kernel, not a function", name));
   for (const Frame* f : frames_)
     if (f->function == callee) fail(s, fmt::format("{} calls itself", callee->name));
+  skip_ = true;
   Frame frame;
   const auto bind = [&](const std::vector<ptx::Variable>& formal, const std::vector<ptx::Operand>& actual) {
     if (formal.size() != actual.size())
@@ -442,12 +448,12 @@ void Decoder::expand_call(const ptx::Stmt& s) {
       frame.params[formal[i].name] = find(actual[i], s);
     }
   };
-  static const std::vector<ptx::Operand> kNothing;
-  bind(callee->results, has_result ? s.operands[0].parts : kNothing);
-  bind(callee->params, s.operands.size() > name_at + 1 ? s.operands[name_at + 1].parts : kNothing);
+  bind(callee->results, results);
+  bind(callee->params, arguments);
   open(frame, *callee);
   body(frame);
   skip_ = true;  // statements of the callee set it for themselves
+  return nullptr;
 }
 
 void Decoder::finish() {

@@ -45,8 +45,8 @@ class Decoder {
   /// … out of the kernel, or to the end of the expanded function; true if it is the kernel.
   bool returns();
   void exits();
-  /// Expands a call; the statement leaves no instruction of its own.
-  void expand_call(const ptx::Stmt&);
+  /// Expands a call; the statement leaves no instruction of its own, unless the function is a library's.
+  Handler expand_call(Form&);
   [[noreturn]] void fail(const ptx::Stmt&, const std::string& why) const;
 
  private:

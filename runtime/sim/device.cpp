@@ -242,6 +242,9 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
     found = execute(launch, tally);
     store_.add(launch, tally);
   }
+  std::string printed;
+  for (const auto& [block, text] : tally.printed) printed += text;
+  reports().add_text(printed);
   const std::scoped_lock lock(mutex_);
   if (!found.empty() && !fault_) fault_ = launch_error(found);
   findings_.insert(findings_.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));

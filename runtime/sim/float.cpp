@@ -375,10 +375,29 @@ Handler mixed_fma(Form& f) {
   return !mixed_operands(f, 4) ? nullptr : f.type(1) == Ty::f16 ? mixed_three<F16>() : mixed_three<BF16>();
 }
 Handler float_div(Form& f) { return wide_arithmetic<Div, 2>(f); }
-Handler make_rcp(Form& f) { return wide_arithmetic<Rcp, 1>(f); }
+
+namespace {
+
+/// .approx.ftz.f64 sees the upper half of its operand and gives the upper half of a result of some 20 bits; nvcc
+/// refines it. Here the result is exact before it is cut.
+double upper_half(double v) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(v) & 0xFFFFFFFF00000000); }
+double flushed64(double v) { return std::fabs(v) < 0x1p-1022 ? std::copysign(0.0, v) : v; }
+template <class F>
+Handler gross_approximation(F) {
+  return map1<double, double>([](double a) { return upper_half(flushed64(F{}(flushed64(upper_half(a))))); });
+}
+
+}  // namespace
+
+Handler make_rcp(Form& f) {
+  if (f.type() == Ty::f64 && f.has("approx"))
+    return f.has("ftz") ? gross_approximation([](double a) { return 1 / a; }) : nullptr;
+  return wide_arithmetic<Rcp, 1>(f);
+}
 Handler make_sqrt(Form& f) { return wide_arithmetic<Sqrt, 1>(f); }
 
 Handler make_rsqrt(Form& f) {
+  if (f.type() == Ty::f64 && f.has("ftz")) return gross_approximation([](double a) { return 1 / std::sqrt(a); });
   if (f.type() == Ty::f64) return map1<double, double>([](double a) { return 1.0 / std::sqrt(a); });
   return approximate32(f, [](double a) { return 1.0 / std::sqrt(a); });
 }

@@ -63,6 +63,9 @@ struct Row {
 #define KILN_PTX(name, modifiers, operands, maker) Handler maker(Form&);
 #include "runtime/sim/insts.def"
 
+/// A call of a function that CUDA's device library supplies (builtin.cpp); fails, naming it, where it is another.
+Handler builtin_function(Form&, std::string_view name, const std::vector<ptx::Operand>& results,
+                         const std::vector<ptx::Operand>& arguments);
 /// Handler of the implicit exit behind the last instruction.
 Handler exit_handler();
 

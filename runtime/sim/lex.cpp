@@ -58,7 +58,8 @@ class Lexer {
       return {Token::Kind::Number, text_.substr(begin, at_ - begin), line_};
     }
     if (starts_ident(c)) {
-      for (++at_; is_word(peek()) || peek() == '.' || (peek() == ':' && peek(1) == ':'); ++at_)
+      // An opcode has its modifiers in one token; directives may stand together (".reg.b16") and are one each.
+      for (++at_; is_word(peek()) || (peek() == '.' && c != '.') || (peek() == ':' && peek(1) == ':'); ++at_)
         if (peek() == ':') ++at_;
       return {Token::Kind::Ident, text_.substr(begin, at_ - begin), line_};
     }

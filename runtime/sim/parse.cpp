@@ -58,6 +58,11 @@ class Parser {
     if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected {}, found {}", what, shown()));
     return next().text;
   }
+  /// The next token of something that must go on.
+  void next_of(const char* what) {
+    if (peek().kind == Token::Kind::End) fail(fmt::format("{} is never closed", what));
+    next();
+  }
   void skip_braces() {
     expect('{');
     for (int depth = 1; depth > 0;) {
@@ -160,7 +165,7 @@ class Parser {
       return true;
     }
     if (accept(".pragma")) {
-      while (!accept(';')) next();
+      while (!accept(';')) next_of(".pragma");
       return true;
     }
     return false;
@@ -248,7 +253,7 @@ class Parser {
 
   void skip_parentheses() {
     expect('(');
-    while (!accept(')')) next();
+    while (!accept(')')) next_of("'('");
   }
 
   void initialiser(Variable& v, Ty type) {
@@ -319,7 +324,7 @@ class Parser {
     else if (word == ".minnctapersm" || word == ".maxnreg" || word == ".maxclusterrank") integer();
     else if (word == ".explicitcluster" || word == ".blocksareclusters" || word == ".noreturn") return;
     else if (word == ".pragma") {
-      while (!accept(';')) next();
+      while (!accept(';')) next_of(".pragma");
     } else fail(fmt::format("unknown directive '{}'", word));
   }
   void triple(std::array<std::uint32_t, 3>& out) {
@@ -363,6 +368,11 @@ class Parser {
       do table.push_back(ident("a label"));
       while (accept(','));
       expect(';');
+      return;
+    }
+    if (accept(".callprototype") || accept(".calltargets")) {  // of indirect calls, which are refused where they are
+      while (!peek().is(';')) next_of("a call's prototype");
+      next();
       return;
     }
     const auto [it, fresh] =

@@ -58,6 +58,7 @@ void Tally::add(const Tally& other) {
     sim::add(counts[i], other.counts[i]);
   }
   footprint.add(other.footprint);
+  for (const auto& [block, text] : other.printed) printed[block] += text;
 }
 
 Counters Tally::of(const Program& p, std::uint32_t info) const {

@@ -2,6 +2,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "runtime/device.h"
@@ -56,6 +58,7 @@ struct Tally {
   std::vector<Executed> executed;
   std::vector<Counters> counts;  ///< the other counters; those of execution are 0
   Footprint footprint;
+  std::map<std::uint64_t, std::string> printed;  ///< what printf wrote, by number of the block
 
   void start(const Program& p) {
     executed.resize(p.infos.size());

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@
 
 namespace kiln::test {
 
-/// ptxas on PATH or in CUDA's usual folder.
-inline std::optional<std::filesystem::path> ptxas() {
+/// A program of CUDA's toolkit, on PATH or in the usual folder.
+inline std::optional<std::filesystem::path> cuda_tool(const std::string& name) {
   std::vector<std::filesystem::path> folders;
   if (const char* path = std::getenv("PATH"))
     for (std::string rest = path; !rest.empty();) {
@@ -23,9 +24,10 @@ inline std::optional<std::filesystem::path> ptxas() {
     }
   folders.emplace_back("/usr/local/cuda/bin");
   for (const auto& folder : folders)
-    if (std::filesystem::exists(folder / "ptxas")) return folder / "ptxas";
+    if (std::filesystem::exists(folder / name)) return folder / name;
   return std::nullopt;
 }
+inline std::optional<std::filesystem::path> ptxas() { return cuda_tool("ptxas"); }
 
 struct Assembly {
   bool accepted = false;
