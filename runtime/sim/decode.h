@@ -33,6 +33,7 @@ class Decoder {
   Ref constant(std::uint64_t value, bool wide);
   Ref carry() const { return carry_; }
   int register_bits(const ptx::Operand&) const;
+  std::uint32_t param_bytes() const { return program_->param_bytes; }
   /// The variable a symbol or address names.
   Place find(const ptx::Operand&, const ptx::Stmt&) const;
   void add_reference(Ref r) { pending_.push_back(r); }

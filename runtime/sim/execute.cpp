@@ -30,9 +30,27 @@ constexpr std::uint32_t kThreadsPerSm = 2048, kBlocksPerSm = 32, kSharedPerSm = 
 /// value nobody wrote is seen.
 constexpr std::uint64_t kFresh = ~std::uint64_t{0};
 
+/// The value is not the same for all lanes of a warp.
+bool differs_by_lane(Special which) {
+  switch (which) {
+    case Special::TidX:
+    case Special::TidY:
+    case Special::TidZ:
+    case Special::LaneId:
+    case Special::MaskEq:
+    case Special::MaskLt:
+    case Special::MaskLe:
+    case Special::MaskGt:
+    case Special::MaskGe: return true;
+    default: return false;
+  }
+}
+
 void broadcast(Warp& w, const SpecialInit& s, std::uint64_t (*value)(const Warp&, std::uint32_t lane, Special)) {
+  const bool differs = differs_by_lane(s.which);
+  std::uint64_t v = 0;
   for (std::uint32_t l = 0; l < kLanes; ++l) {
-    const std::uint64_t v = value(w, l, s.which);
+    if (l == 0 || differs) v = value(w, l, s.which);
     if (s.wide) w.out<std::uint64_t>(s.slot)[l] = v;
     else w.out<std::uint32_t>(s.slot)[l] = static_cast<std::uint32_t>(v);
   }

@@ -125,6 +125,28 @@ struct DirectedLane {
   }
 };
 
+#if defined(__x86_64__) && defined(__GNUC__)
+/// The plain f32 fma where the host has the instruction, which the build need not assume; else each is a library call.
+__attribute__((target("avx2,fma"))) void fused(Warp& w, const Inst& in) {
+  auto* d = w.out<float>(in.ops[0]);
+  const auto *a = w.in<float>(in.ops[1]), *b = w.in<float>(in.ops[2]), *c = w.in<float>(in.ops[3]);
+  const float nan = std::bit_cast<float>(kNaN32);
+  const auto one = [=](int l) __attribute__((target("avx2,fma"))) {
+    const float v = __builtin_fmaf(a[l], b[l], c[l]);
+    d[l] = v != v ? nan : v;
+  };
+  if (w.mask == kAllLanes) {
+#pragma GCC ivdep
+    for (int l = 0; l < kLanes; ++l) one(l);
+  } else {
+    for (std::uint32_t m = w.mask; m; m &= m - 1) one(std::countr_zero(m));
+  }
+}
+Handler fused_handler() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? fused : nullptr; }
+#else
+Handler fused_handler() { return nullptr; }
+#endif
+
 template <int kArity, class T, class F>
 Handler imap(F f) {
   if constexpr (kArity == 1) return imap1<T, T>(f);
@@ -143,6 +165,7 @@ Handler arithmetic(Form& f) {
       if constexpr (kArity == 1) return map1<float, float>([](float a) { return canonical(Op::plain(a)); });
       else if constexpr (kArity == 2)
         return map2<float, float, float>([](float a, float b) { return canonical(Op::plain(a, b)); });
+      else if (const Handler h = fused_handler()) return h;
       else
         return map3<float, float, float, float>(
             [](float a, float b, float c) { return canonical(Op::plain(a, b, c)); });
@@ -277,9 +300,22 @@ struct ExtremePair {
   }
 };
 
+/// extreme() of f32 without modifiers, in a form that the vectoriser takes.
+template <bool kMax>
+float plain_extreme(float a, float b) {
+  const auto x = std::bit_cast<std::uint32_t>(a), y = std::bit_cast<std::uint32_t>(b);
+  float r = (kMax ? a > b : a < b) ? a : b;
+  r = b != b ? a : r;
+  // Equal ones differ in the sign of zero at most.
+  r = a == b ? std::bit_cast<float>(kMax ? x & y : x | y) : r;
+  return canonical(r);
+}
+
 template <bool kMax>
 Handler extreme_form(Form& f) {
   f.float_modifiers();
+  if (f.type() == Ty::f32 && f.inst.flags == 0 && f.count() == 3)
+    return map2<float, float, float>([](float a, float b) { return plain_extreme<kMax>(a, b); });
   if ((f.inst.flags & kXorSign) && !f.has("abs")) return nullptr;
   if (f.count() == 4)
     return (f.inst.flags & kXorSign) ? nullptr : imap3<float, float, float, float>(ExtremeOfThree<kMax>{});

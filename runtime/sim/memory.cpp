@@ -51,14 +51,29 @@ void store(Warp& w, const Inst& in) {
   for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, in, a, in.ops[i + 1], i * in.size);
 }
 
+/// A load from one place of the kernel's parameters, known to be inside: once for all lanes.
+template <class M, class R>
+void load_parameter(Warp& w, const Inst& in) {
+  const std::byte* at = w.block->launch->params.data() + in.imm;
+  for (U32 i = 0; i < in.count; ++i) {
+    M v;
+    std::memcpy(&v, at + i * in.size, sizeof v);
+    auto* d = w.out<R>(in.ops[i + 1]);
+    const R r = static_cast<R>(v);
+    each_lane(w.mask, [=](int l) { d[l] = r; });
+  }
+}
+
 /// Element type and width of a data register → handler.
 template <bool kLoad>
-Handler data_handler(Ty t, bool wide) {
+Handler data_handler(Ty t, bool wide, bool parameter) {
   // A signed element loaded into a wider register is extended by the conversion from M.
   const auto pick = [&](auto m) -> Handler {
     using M = decltype(m);
-    if constexpr (kLoad) return wide ? load<M, U64> : load<M, U32>;
-    else return wide ? store<std::make_unsigned_t<M>, U64> : store<std::make_unsigned_t<M>, U32>;
+    if constexpr (kLoad) {
+      if (parameter) return wide ? load_parameter<M, U64> : load_parameter<M, U32>;
+      return wide ? load<M, U64> : load<M, U32>;
+    } else return wide ? store<std::make_unsigned_t<M>, U64> : store<std::make_unsigned_t<M>, U32>;
   };
   const bool sign = is_signed(t);
   switch (bytes(t)) {
@@ -70,9 +85,16 @@ Handler data_handler(Ty t, bool wide) {
   }
 }
 
+/// The access is to a place of the kernel's parameters that is known, aligned and inside.
+bool inside_parameters(const Form& f, const ptx::Operand& address) {
+  const std::int64_t at = f.inst.imm, bytes = std::int64_t{f.inst.size} * f.inst.count;
+  return f.inst.space == Space::Param && !address.has_base && at >= 0 && at % bytes == 0 &&
+         at + bytes <= f.decoder.param_bytes();
+}
+
 /// Data operands of ld and st: one register or {…}; all of one width, at least the element's.
 template <bool kLoad>
-Handler data(Form& f, const ptx::Operand& o) {
+Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
   const Ty t = f.type();
   if (f.types.size() != 1 || t == Ty::pred) return nullptr;
   const std::vector<ptx::Operand> one{o};
@@ -90,7 +112,7 @@ Handler data(Form& f, const ptx::Operand& o) {
     if constexpr (kLoad) f.dst(p, reg);
     else f.src(p, reg);
   }
-  return data_handler<kLoad>(t, wide);
+  return data_handler<kLoad>(t, wide, inside_parameters(f, address));
 }
 
 }  // namespace
@@ -116,7 +138,7 @@ Handler make_ld(Form& f) {
   memory_modifiers(f);
   if (f.count() != 2u + f.has("L2::cache_hint")) f.fail("needs a result and an address");
   f.address(f.operand(1));
-  const Handler handler = data<true>(f, f.operand(0));
+  const Handler handler = data<true>(f, f.operand(0), f.operand(1));
   cache_hint(f);
   return handler;
 }
@@ -125,7 +147,7 @@ Handler make_st(Form& f) {
   memory_modifiers(f);
   if (f.count() != 2u + f.has("L2::cache_hint")) f.fail("needs an address and a value");
   f.address(f.operand(0));
-  const Handler handler = data<false>(f, f.operand(1));
+  const Handler handler = data<false>(f, f.operand(1), f.operand(0));
   cache_hint(f);
   return handler;
 }
