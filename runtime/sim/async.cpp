@@ -1,7 +1,4 @@
-// cp.async: copies from global to shared memory that the issuing lane waits for later.
-//
-// Data moves when the lane waits for its group, and not before: a program that reads too early sees what was there, so
-// a missing wait shows. A copy that nobody waits for never happens.
+// cp.async: copies of 4 to 16 bytes from global to shared memory, that the issuing thread or an mbarrier waits for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +8,16 @@
 #include "runtime/sim/decode.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/memory.h"
+#include "runtime/sim/place.h"
 
 namespace kiln::rt::sim {
 namespace {
 
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
+using Addresses = std::array<U64, kLanes>;
+
+Groups& groups(Warp& w) { return w.groups[static_cast<std::size_t>(GroupKind::CpAsync)]; }
 
 /// Bytes that each lane reads; the rest of a copy is zeros. ops[3]: source size or none; ops[4]: predicate that ignores
 /// the source, or none.
@@ -33,72 +34,139 @@ std::array<U32, kLanes> bytes_read(Warp& w, const Inst& in) {
   return out;
 }
 
+/// The copies of some lanes of one instruction.
+class Copies final : public Operation {
+ public:
+  Copies(Agent a, U32 mask, const Addresses& to, const Addresses& from, const std::array<U32, kLanes>& read)
+      : Operation(std::move(a)) {
+    lanes = mask;
+    each_lane(mask, [&](int l) {
+      const auto i = static_cast<std::size_t>(l);
+      to_[i] = static_cast<U32>(to[i]);
+      from_[i] = from[i];
+      read_[i] = static_cast<std::uint8_t>(read[i]);
+    });
+  }
+  void run() override {
+    const U32 bytes = agent.inst->size;
+    for (U32 m = lanes; m; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const auto i = static_cast<std::size_t>(l);
+      agent.lane = static_cast<std::uint8_t>(l);
+      std::byte* to = shared_write(agent, *agent.issuer->block, to_[i], bytes);
+      if (read_[i]) std::memcpy(to, global_read(agent, from_[i], read_[i]), read_[i]);
+      std::memset(to + read_[i], 0, bytes - read_[i]);
+    }
+  }
+  std::unique_ptr<Operation> split(U32 part) override {
+    auto other = std::make_unique<Copies>(*this);
+    other->lanes = part;
+    lanes &= ~part;
+    return other;
+  }
+
+ private:
+  std::array<U64, kLanes> from_;
+  std::array<U32, kLanes> to_;
+  std::array<std::uint8_t, kLanes> read_;
+};
+
+/// The lanes of the first one that have `value(lane)` in common; they are taken out of `left`.
+template <class F>
+U32 take_equal(U32& left, F&& value) {
+  const auto first = value(std::countr_zero(left));
+  U32 same = 0;
+  each_lane(left, [&](int l) { same |= static_cast<U32>(value(l) == first) << l; });
+  left &= ~same;
+  return same;
+}
+
+/// Bounds, alignment and traffic of what a copy reads: the alignment is that of the whole, the bounds those of the
+/// bytes read.
+void check_sources(Warp& w, const Inst& in, const Addresses& from, const std::array<U32, kLanes>& n) {
+  const U32 all = w.mask;
+  each_lane(all, [&](int l) {
+    const U64 a = from[static_cast<std::size_t>(l)];
+    if (a % in.size)
+      fault(
+          w, in, l,
+          fmt::format("misaligned global load of {} bytes at 0x{:x}, which is no multiple of {}", in.size, a, in.size));
+  });
+  for (U32 left = all; left;) {
+    const U32 size = n[static_cast<std::size_t>(std::countr_zero(left))];
+    w.mask = take_equal(left, [&](int l) { return n[static_cast<std::size_t>(l)]; });
+    if (size) access(w, in, Space::Global, from, size, Use::Load);
+  }
+  w.mask = all;
+}
+
 /// ops: destination base, its offset, source base, source size or none, predicate or none. in.imm: the source's offset;
 /// in.wide: the destination's base has 64 bits.
 void copy(Warp& w, const Inst& in) {
   const std::array<U32, kLanes> n = bytes_read(w, in);
-  const auto to_address = address_lanes(w, in.ops[0], in.wide, w.in<U32>(in.ops[1])[0]);
-  const auto from_address = address_lanes(w, in, in.ops[2]);
-  const LaneAddresses to = access(w, in, Space::Shared, to_address, in.size, Use::Store);
-  if (to.contested) {
-    const int l = std::countr_zero(to.contested);
-    report_race(w, in, l, to.rivals[static_cast<std::size_t>(l)]);
+  const Addresses to = address_lanes(w, in.ops[0], in.wide, w.in<U32>(in.ops[1])[0]);
+  const Addresses from = address_lanes(w, in, in.ops[2]);
+  const LaneAddresses written = access(w, in, Space::Shared, to, in.size, Use::Store);
+  if (written.contested) {
+    const int l = std::countr_zero(written.contested);
+    report_race(w, in, l, written.rivals[static_cast<std::size_t>(l)]);
   }
-  // The alignment is that of the whole copy, the bounds those of the bytes read.
-  const U32 all = w.mask;
-  LaneAddresses from{};
-  for (U32 left = all; left;) {
-    const U32 size = n[static_cast<std::size_t>(std::countr_zero(left))];
-    U32 same = 0;
-    each_lane(left, [&](int l) { same |= static_cast<U32>(n[static_cast<std::size_t>(l)] == size) << l; });
-    left &= ~same;
-    each_lane(same, [&](int l) {
-      if (from_address[static_cast<std::size_t>(l)] % in.size)
-        fault(w, in, l,
-              fmt::format("misaligned global load of {} bytes at 0x{:x}, which is no multiple of {}", in.size,
-                          from_address[static_cast<std::size_t>(l)], in.size));
-    });
-    if (size == 0) continue;
-    w.mask = same;
-    const LaneAddresses part = access(w, in, Space::Global, from_address, size, Use::Load);
-    each_lane(same, [&](int l) { from.at[static_cast<std::size_t>(l)] = part.at[static_cast<std::size_t>(l)]; });
+  check_sources(w, in, from, n);
+  for (U32 left = w.mask; left;) {
+    const int first = std::countr_zero(left);
+    const U32 same = take_equal(left, [&](int l) { return groups(w).committed(l); });
+    groups(w).add(std::make_unique<Copies>(issue(w, in, first, Proxy::Generic), same, to, from, n));
   }
-  w.mask = all;
-  count_async(w, in, static_cast<U64>(std::popcount(all)), static_cast<U64>(std::popcount(all)) * in.size);
-  each_lane(all, [&](int l) {
-    const auto i = static_cast<std::size_t>(l);
-    w.copies.push_back({to.at[i], from.at[i], w.copy_groups[i], static_cast<std::uint8_t>(l), in.size,
-                        static_cast<std::uint8_t>(n[i])});
-  });
+  const auto lanes = static_cast<U64>(std::popcount(w.mask));
+  count_async(w, in, lanes, lanes * in.size);
 }
 
-void commit(Warp& w, const Inst&) {
-  each_lane(w.mask, [&](int l) { ++w.copy_groups[static_cast<std::size_t>(l)]; });
-}
-
-/// Carries out the copies of the active lanes for which `done(copy)`.
-template <class Done>
-void complete(Warp& w, const Inst& in, Done done) {
-  Block& b = *w.block;
-  std::erase_if(w.copies, [&](const AsyncCopy& c) {
-    if (!(w.mask >> c.lane & 1) || !done(c)) return false;
-    const auto at = static_cast<U64>(c.to - b.shared_bytes());
-    if (const Races::Access* other = b.races.write(at, c.bytes, {0, in.info, warp_in_cluster(w), false}))
-      report_race(w, in, c.lane, *other);
-    if (c.read) std::memcpy(c.to, c.from, c.read);
-    std::memset(c.to + c.read, 0, c.bytes - c.read);
-    return true;
-  });
-}
+void commit(Warp& w, const Inst&) { groups(w).commit(w.mask); }
 
 /// in.imm: groups that may stay under way.
-void wait_group(Warp& w, const Inst& in) {
-  const auto pending = static_cast<U64>(in.imm);
-  complete(w, in, [&](const AsyncCopy& c) { return c.group + pending < w.copy_groups[c.lane]; });
+void wait_group(Warp& w, const Inst& in) { groups(w).wait(w, w.mask, static_cast<U32>(in.imm)); }
+void wait_all(Warp& w, const Inst&) {
+  groups(w).commit(w.mask);
+  groups(w).wait(w, w.mask, 0);
 }
-void wait_all(Warp& w, const Inst& in) {
-  commit(w, in);
-  complete(w, in, [](const AsyncCopy&) { return true; });
+
+/// Arrives at an mbarrier for each of its lanes once their earlier copies are done.
+class ArriveAfterCopies final : public Signalling {
+ public:
+  ArriveAfterCopies(Agent a, SharedPlace p, U32 mask) : Signalling(std::move(a), *p.block, p.at) {
+    lanes = mask;
+    before_ = groups(*agent.issuer).issued();
+  }
+  bool writes() const override { return false; }
+  void run() override {
+    Warp& w = *agent.issuer;
+    const SharedPlace p{block, barrier};
+    Mbarrier& m = live_mbarrier(w, *agent.inst, agent.lane, p);
+    release(agent, m.arriving);
+    groups(w).finish(lanes, before_, m.arriving);
+    count_arrivals(w, *agent.inst, agent.lane, p, m, static_cast<U32>(std::popcount(lanes)));
+    settle(p, m);
+  }
+
+ private:
+  U64 before_;
+};
+
+/// ops: address. in.flags: the phase already counts these arrivals.
+void arrive_after_copies(Warp& w, const Inst& in) {
+  const Addresses address = address_lanes(w, in, in.ops[0]);
+  access(w, in, in.space, address, in.size, Use::Atomic);
+  for (U32 left = w.mask; left;) {
+    const int first = std::countr_zero(left);
+    const SharedPlace p = shared_place(w, in, first, in.space, address[static_cast<std::size_t>(first)]);
+    const U32 same = take_equal(left, [&](int l) { return address[static_cast<std::size_t>(l)]; });
+    Mbarrier& m = live_mbarrier(w, in, first, p);
+    if (!in.flags) m.pending += static_cast<U32>(std::popcount(same));
+    if (m.pending > kMaxArrivals)
+      fault(w, in, first, fmt::format("the mbarrier at 0x{:x} would miss {} arrivals", p.at, m.pending));
+    settle(p, m);
+    w.block->cluster->pending.add(std::make_unique<ArriveAfterCopies>(issue(w, in, first, Proxy::Generic), p, same));
+  }
 }
 
 }  // namespace
@@ -133,5 +201,14 @@ Handler make_cp_async_wait_group(Form& f) {
   return f.inst.imm < 0 ? nullptr : wait_group;
 }
 Handler make_cp_async_wait_all(Form& f) { return f.count() == 0 ? wait_all : nullptr; }
+
+Handler make_cp_async_mbarrier_arrive(Form& f) {
+  if (f.count() != 1 || f.types.size() != 1 || f.type() != Ty::b64) return nullptr;
+  f.inst.space = f.has("shared") || f.has("shared::cta") ? Space::Shared : Space::Generic;
+  f.inst.size = 8;
+  f.inst.flags = f.has("noinc");
+  f.address(f.operand(0));
+  return arrive_after_copies;
+}
 
 }  // namespace kiln::rt::sim

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/sim/atomic.h"
 #include "runtime/sim/decode.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/memory.h"
@@ -18,7 +19,7 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-enum class Op : std::uint8_t { Add, Min, Max, And, Or, Xor, Exch, Cas, Inc, Dec };
+using Op = AtomicOp;
 constexpr std::pair<std::string_view, Op> kOps[] = {
     {"add", Op::Add}, {"min", Op::Min},   {"max", Op::Max}, {"and", Op::And}, {"or", Op::Or},
     {"xor", Op::Xor}, {"exch", Op::Exch}, {"cas", Op::Cas}, {"inc", Op::Inc}, {"dec", Op::Dec}};
@@ -71,6 +72,15 @@ T result(Op op, T old, T b, T c, bool global) {
   else if constexpr (std::is_same_v<T, double>) return old + b;
   else if constexpr (requires { old.lo; }) return {narrow(op, old.lo, b.lo), narrow(op, old.hi, b.hi)};
   else return narrow(op, old, b);
+}
+
+template <class T>
+void combine_as(Op op, std::byte* to, const std::byte* value, bool global) {
+  T old, v;
+  std::memcpy(&old, to, sizeof old);
+  std::memcpy(&v, value, sizeof v);
+  const T made = result(op, old, v, v, global);
+  std::memcpy(to, &made, sizeof made);
 }
 
 /// ops: address, then the elements' results or none, their operands, and of a cas the values to set. A vector is atomic
@@ -166,6 +176,28 @@ void fence(Warp& w, const Inst&) {
 }
 
 }  // namespace
+
+std::optional<AtomicOp> atomic_op(const Form& f) {
+  for (const auto& [word, op] : kOps)
+    if (f.has(word)) return op;
+  return std::nullopt;
+}
+
+void combine(AtomicOp op, Ty t, std::byte* to, const std::byte* value, bool global) {
+  switch (t) {
+    case Ty::b32:
+    case Ty::u32: return combine_as<U32>(op, to, value, global);
+    case Ty::s32: return combine_as<std::int32_t>(op, to, value, global);
+    case Ty::b64:
+    case Ty::u64: return combine_as<U64>(op, to, value, global);
+    case Ty::s64: return combine_as<std::int64_t>(op, to, value, global);
+    case Ty::f16: return combine_as<F16>(op, to, value, global);
+    case Ty::bf16: return combine_as<BF16>(op, to, value, global);
+    case Ty::f32: return combine_as<float>(op, to, value, global);
+    case Ty::f64: return combine_as<double>(op, to, value, global);
+    default: return;
+  }
+}
 
 Handler make_atom(Form& f) { return atomic_form(f, 1); }
 Handler make_red(Form& f) { return atomic_form(f, 0); }

@@ -45,13 +45,27 @@ bool Warp::gather(const Inst& in, std::uint32_t needed) {
   mask = in.guard >= 0 ? active & (regs[in.guard] ^ in.guard_flip) : active;
   if (active != alone_active) recount(*this, in, alone_active, alone_mask);
   const std::uint32_t missing = needed & live & ~active;
+  std::uint32_t elsewhere = 0;
+  for (const Held& h : held)
+    if (!h.polls) elsewhere |= h.mask;
   // Nobody is on the way here when all others wait elsewhere: the instruction reports it.
-  if (missing == 0 || (live & ~active & ~held_lanes) == 0) return true;
+  if (missing == 0 || (live & ~active & ~elsewhere) == 0) return true;
   uncount(*this, in);
   held.push_back({active, here});
   held_lanes |= active;
   resume_parked();
   return false;
+}
+
+bool Warp::let_others_run() {
+  bool others = (live & ~active & ~held_lanes) != 0;
+  for (const Held& h : held) others |= h.polls;
+  if (!others) return false;
+  held.push_back({active, pc, true});
+  held_lanes |= active;
+  state = WarpState::Ready;
+  resume_parked();
+  return true;
 }
 
 void Warp::exit_lanes(std::uint32_t lanes) {

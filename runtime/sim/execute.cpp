@@ -199,6 +199,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   shared.assign((shared_end() + 7) / 8, kFresh);
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
+  mbarriers.clear();
   races.start(shared_end());
   instructions = 0;
   warps.resize(n_warps);
@@ -218,8 +219,8 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.held.clear();
     w.held_lanes = 0;
     w.cluster_arrived = w.cluster_unwaited = 0;
-    w.copies.clear();
-    w.copy_groups = {};
+    w.awaited = 0;
+    w.look = false;
     for (Groups& g : w.groups) g.clear();
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
@@ -233,12 +234,14 @@ bool Block::run(std::uint64_t quantum) {
     done = true;
     for (Warp& w : warps) {
       if (w.state == WarpState::Ready) {
-        run_warp(w, kWarpSlice);
+        run_warp(w, cluster->pending.slice(kWarpSlice));
+        cluster->pending.moment(*cluster);
         ready = true;
       }
       done &= w.state == WarpState::Done;
     }
     ran |= ready;
+    if (!done) cluster->pending.round(*cluster);
     if (done || !ready) break;
   }
   return ran;
@@ -249,6 +252,7 @@ void Cluster::start(const Launch& launch, Tally& tally, std::uint64_t n) {
   started = true;
   met = false;
   blocks.resize(launch.cluster_blocks());
+  pending.start(launch.schedule, n);
   for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, tally, *this, n, r);
   if (launch.debug) launch.debug->started(*this);
 }
@@ -259,11 +263,17 @@ bool Cluster::run(std::uint64_t quantum) {
   for (std::uint64_t spent = 0; spent < quantum; spent += slice) {
     bool ran = false, all_done = true;
     for (Block& b : blocks) {
-      if (!b.done) ran |= b.run(slice);
+      if (!b.done) {
+        ran |= b.run(slice);
+        if (b.done) pending.block_exits(b);
+      }
       all_done &= b.done;
     }
-    if (all_done) return true;
-    if (!ran) report_deadlock(*this);
+    if (all_done) {
+      pending.finish(*this);
+      return true;
+    }
+    if (!ran && !pending.unblock(*this)) report_deadlock(*this);
   }
   return false;
 }

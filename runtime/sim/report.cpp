@@ -66,6 +66,10 @@ std::string waits_for(const Warp& w) {
     const Barrier& bar = b.barriers[w.barrier];
     return fmt::format("waits at barrier {} ({} of {} threads arrived)", w.barrier, bar.arrived, bar.expected);
   }
+  if (w.state == WarpState::AtMbarrier) {
+    const Program& p = b.launch->program;
+    return fmt::format("waits for {} since {}", awaited_mbarrier(w), full_place(p, p.infos[p.code[w.pc].info]));
+  }
   int arrived = 0, live = 0;
   for (const Block& other : b.cluster->blocks)
     for (const Warp& v : other.warps) arrived += std::popcount(v.cluster_arrived), live += std::popcount(v.live);

@@ -13,6 +13,7 @@
 #include "runtime/device.h"
 #include "runtime/sim/checks.h"
 #include "runtime/sim/heap.h"
+#include "runtime/sim/mbarrier.h"
 #include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/races.h"
@@ -32,7 +33,8 @@ struct Launch {
   std::uint32_t sms = 1;
   Checks checks;
   std::uint64_t steps = UINT64_MAX;  ///< instructions that a warp may execute
-  DebugHook* debug = nullptr;  ///< sees every instruction; null: nobody looks
+  DebugHook* debug = nullptr;        ///< sees every instruction; null: nobody looks
+  Schedule schedule = Schedule::from_environment();
 
   std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
@@ -52,17 +54,10 @@ struct Parked {
 /// place where all paths of their branch meet, which may be the end of the kernel if one path returns early.
 struct Held {
   std::uint32_t mask, pc;
+  bool polls = false;  ///< they look again and again: nobody comes to them
 };
 
-/// One lane's cp.async that is under way.
-struct AsyncCopy {
-  std::byte* to;
-  const std::byte* from;
-  std::uint32_t group;  ///< of the lane, counted from 0
-  std::uint8_t lane, bytes, read;
-};
-
-enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, Done };
+enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, Done };
 
 struct Warp {
   Block* block = nullptr;
@@ -81,11 +76,11 @@ struct Warp {
   std::uint64_t steps = 0;  ///< instructions it has executed
   std::vector<Parked> parked;
   std::vector<Held> held;
-  std::uint32_t held_lanes = 0;  ///< union of the masks in held
-  std::vector<AsyncCopy> copies;
-  std::array<std::uint32_t, kLanes> copy_groups{};  ///< that each lane has committed
-  std::array<Groups, kGroupKinds> groups;           ///< asynchronous operations under way that the warp waits for
-  std::size_t allocation_hint = 0;                  ///< index in the heap view of the last access
+  std::uint32_t held_lanes = 0;            ///< union of the masks in held
+  std::uint32_t awaited = 0;               ///< AtMbarrier: the address of the mbarrier, 0 if the lanes wait for several
+  bool look = false;                       ///< the test of an mbarrier that comes next gives its result, whatever it is
+  std::array<Groups, kGroupKinds> groups;  ///< asynchronous operations under way that the warp waits for
+  std::size_t allocation_hint = 0;         ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
   template <class Word>
@@ -106,6 +101,8 @@ struct Warp {
   /// At an instruction for which `needed` lanes must be there: takes in those that wait at it. If some are still on
   /// their way, puts the present ones aside, continues with the others and returns false; the instruction comes again.
   bool gather(const Inst&, std::uint32_t needed);
+  /// Puts the present lanes, which wait at pc, aside for those that can go on; false if there are none.
+  bool let_others_run();
 };
 
 struct Barrier {
@@ -124,10 +121,11 @@ struct Block {
   std::vector<std::uint64_t> registers;      ///< all register files
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
-  Races races;  ///< on its shared memory
+  Mbarriers mbarriers;
+  Races races;                     ///< on its shared memory
   Tally* tally = nullptr;          ///< of the host thread that runs it
   std::uint64_t instructions = 0;  ///< that its warps have executed; the clock of %clock and %globaltimer
-  bool done = false;             ///< every warp is
+  bool done = false;               ///< every warp is
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
@@ -143,6 +141,7 @@ struct Block {
 struct Cluster {
   std::vector<Block> blocks;
   std::uint64_t number = 0;
+  Pending pending;
   bool started = false;
   bool met = false;  ///< its barrier was complete once: every block runs
 
@@ -176,7 +175,8 @@ std::uint64_t special_value(const Warp&, std::uint32_t lane, Special);
 /// Blocks that one multiprocessor of the modelled device holds at the same time; at least 1.
 std::uint32_t resident_per_sm(const Program&, std::uint32_t threads, std::uint32_t dynamic_smem);
 
-/// Runs every block of the launch; adds to `tally`; returns what was found wrong, by block. A fault is the last of them.
+/// Runs every block of the launch; adds to `tally`; returns what was found wrong, by block. A fault is the last of
+/// them.
 std::vector<Finding> execute(const Launch&, Tally& tally);
 
 // --- lanes as values -------------------------------------------------------------------------------------------------
