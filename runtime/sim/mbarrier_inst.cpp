@@ -34,10 +34,12 @@ void each_place(Warp& w, const Inst& in, Use use, F&& f) {
   }
 }
 
-/// What arrive returns: the phase and the arrivals it missed.
-constexpr U64 kToken = U64{0x5A} << 56;
-U64 token(const Mbarrier& m) { return kToken | (m.phase & 0xFFFFFFFFF) << 20 | m.pending; }
-U64 token_phase(U64 t) { return t >> 20 & 0xFFFFFFFFF; }
+/// What arrive returns: the phase and the arrivals it missed. Only of a state of .noComplete may those be asked.
+constexpr U64 kToken = U64{0x5A} << 56, kCountable = U64{1} << 55;
+U64 token(const Mbarrier& m, bool countable) {
+  return kToken | (countable ? kCountable : 0) | (m.phase & 0x7FFFFFFFF) << 20 | m.pending;
+}
+U64 token_phase(U64 t) { return t >> 20 & 0x7FFFFFFFF; }
 
 void check_token(const Warp& w, const Inst& in, int lane, U64 t) {
   if (t >> 56 != kToken >> 56)
@@ -86,7 +88,7 @@ void arrive_lanes(Warp& w, const Inst& in) {
     Mbarrier& m = live_mbarrier(w, in, l, p);
     const U32 operand = in.ops[2] == kNoRef ? 1 : w.in<U32>(in.ops[2])[l];
     const U32 count = in.flags & kExpectTx ? 1 : operand;
-    if (in.ops[1] != kNoRef) w.out<U64>(in.ops[1])[l] = token(m);
+    if (in.ops[1] != kNoRef) w.out<U64>(in.ops[1])[l] = token(m, in.flags & kNoComplete);
     if (in.flags & kExpectTx) expect_bytes(w, in, l, p, m, operand);
     if (!(in.flags & kRelaxed)) release(w, m.arriving);
     count_arrivals(w, in, l, p, m, count);
@@ -109,7 +111,7 @@ bool ended(const Warp& w, const Inst& in, int l, const Mbarrier& m) {
   }
   const U64 state = w.in<U64>(in.ops[2])[l];
   check_token(w, in, l, state);
-  const U64 passed = (m.phase - token_phase(state)) & 0xFFFFFFFFF;
+  const U64 passed = (m.phase - token_phase(state)) & 0x7FFFFFFFF;
   if (passed > 1)
     fault(FindingKind::AsyncMisuse, w, in, l,
           fmt::format("a state of phase {}, but the mbarrier is in phase {} already", token_phase(state), m.phase));
@@ -152,6 +154,9 @@ void pending_count(Warp& w, const Inst& in) {
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
     check_token(w, in, l, state[l]);
+    if (!(state[l] & kCountable))
+      fault(FindingKind::AsyncMisuse, w, in, l,
+            fmt::format("0x{:x} is no state that an arrival with .noComplete returned", state[l]));
     d[l] = static_cast<U32>(state[l] & 0xFFFFF);
   }
 }

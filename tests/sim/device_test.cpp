@@ -99,7 +99,8 @@ TEST_F(Simulator, CountersDoNotDependOnHostThreads) {
 
 /// Sectors or conflicts of one warp access whose lane address is `stride`·lane + `offset` bytes.
 std::string strided(const std::string& access, int stride, int offset) {
-  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .pred %p<4>; .reg .b32 %r<9>; .reg "
+  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .pred %p<4>; .reg "
+         ".b32 %r<9>; .reg "
          ".b64 %rd<9>; .shared .align 16 .b8 tile[8192];\n"
          "ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, " +
          std::to_string(stride) + "; add.u32 %r2, %r2, " + std::to_string(offset) +

@@ -50,11 +50,11 @@ class Faults : public ::testing::Test {
 };
 
 TEST_F(Faults, LoadPastTheEndNamesLineThreadAndAllocation) {
-  EXPECT_THAT(
-      message("ld.global.b32 %r2, [%rd4];"),
-      AllOf(HasSubstr("kernel.cpp:12: kernel k: out-of-bounds global load of 4 bytes at 0x"),
-            HasSubstr("0 bytes past the end of the allocation"), HasSubstr("of 124 bytes"),
-            HasSubstr("(block (0, 0, 0), warp 0, lane 31, thread (31, 0, 0); ptx line"), HasSubstr("ld.global.b32 %r2, [%rd4]")));
+  EXPECT_THAT(message("ld.global.b32 %r2, [%rd4];"),
+              AllOf(HasSubstr("kernel.cpp:12: kernel k: out-of-bounds global load of 4 bytes at 0x"),
+                    HasSubstr("0 bytes past the end of the allocation"), HasSubstr("of 124 bytes"),
+                    HasSubstr("(block (0, 0, 0), warp 0, lane 31, thread (31, 0, 0); ptx line"),
+                    HasSubstr("ld.global.b32 %r2, [%rd4]")));
 }
 TEST_F(Faults, AccessThatCrossesTheEndIsOutOfBounds) {
   EXPECT_THAT(message("and.b64 %rd6, %rd1, -16; ld.global.v4.b32 {%r2,%r3,%r4,%r5}, [%rd6+112];"),
