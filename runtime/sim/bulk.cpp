@@ -51,11 +51,11 @@ Destinations multicast(const Warp& w, const Inst& in, int lane, Space s, std::ui
   return d;
 }
 
-std::byte* bulk_write(Agent& a, Block& b, std::uint32_t at, std::uint32_t bytes) {
+std::byte* bulk_write(Agent& a, Block& b, std::uint32_t at, std::uint32_t bytes, bool update) {
   if (const std::uint32_t m = b.mbarriers.inside(at, bytes))
     fault(FindingKind::AsyncMisuse, *a.issuer, *a.inst, a.lane,
           fmt::format("the copy writes over the mbarrier at 0x{:x}", m));
-  return shared_write(a, b, at, bytes);
+  return update ? shared_update(a, b, at, bytes) : shared_write(a, b, at, bytes);
 }
 
 namespace {
@@ -92,9 +92,10 @@ class BulkIn final : public Signalling {
   bool reads_shared(const Block& b) const override { return from_shared_ && &b == agent.issuer->block; }
   void run() override {
     if (size_) {
+      const Reduce r = reduction(*agent.inst);
       const std::byte* from =
           from_shared_ ? shared_read(agent, *agent.issuer->block, from_, size_) : global_read(agent, from_, size_);
-      put(reduction(*agent.inst), bulk_write(agent, *block, to_, size_), from, size_, false);
+      put(r, bulk_write(agent, *block, to_, size_, r.has_value()), from, size_, false);
     }
     complete_bytes(*this, size_);
   }
@@ -117,7 +118,9 @@ class BulkOut final : public Operation {
   }
   void run() override {
     read();
-    if (size_) put(reduction(*agent.inst), global_write(agent, to_, size_), data_.data(), size_, true);
+    if (size_ == 0) return;
+    const Reduce r = reduction(*agent.inst);
+    put(r, r ? global_update(agent, to_, size_) : global_write(agent, to_, size_), data_.data(), size_, true);
   }
 
  private:

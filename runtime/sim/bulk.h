@@ -27,8 +27,8 @@ Destinations destinations(const Warp&, const Inst&, int lane, Space, std::uint64
 Destinations multicast(const Warp&, const Inst&, int lane, Space, std::uint64_t to, std::uint64_t barrier,
                        std::uint32_t mask);
 
-/// As shared_write of order.h. Throws Fault also if an mbarrier lies there.
-std::byte* bulk_write(Agent&, Block&, std::uint32_t at, std::uint32_t bytes);
+/// As shared_write of order.h, or shared_update. Throws Fault also if an mbarrier lies there.
+std::byte* bulk_write(Agent&, Block&, std::uint32_t at, std::uint32_t bytes, bool update = false);
 
 inline Groups& bulk_groups(Warp& w) { return w.groups[static_cast<std::size_t>(GroupKind::Bulk)]; }
 

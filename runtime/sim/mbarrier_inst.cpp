@@ -90,7 +90,8 @@ void arrive_lanes(Warp& w, const Inst& in) {
     const U32 count = in.flags & kExpectTx ? 1 : operand;
     if (in.ops[1] != kNoRef) w.out<U64>(in.ops[1])[l] = token(m, in.flags & kNoComplete);
     if (in.flags & kExpectTx) expect_bytes(w, in, l, p, m, operand);
-    if (!(in.flags & kRelaxed)) release(w, m.arriving);
+    if (in.flags & kRelaxed) release_relaxed(w, m.arriving);
+    else release(w, m.arriving);
     count_arrivals(w, in, l, p, m, count);
     if (in.flags & kNoComplete && m.pending == 0)
       fault(FindingKind::AsyncMisuse, w, in, l,
@@ -132,8 +133,9 @@ void wait(Warp& w, const Inst& in) {
       return;
     }
     done |= 1u << l;
-    if (!(in.flags & kRelaxed) && last != p.at) acquire(w, m.arrived);
-    last = p.at;
+    if (std::exchange(last, p.at) == p.at) return;
+    if (in.flags & kRelaxed) acquire_relaxed(w, m.arrived);
+    else acquire(w, m.arrived);
   });
   if (done == 0 && !w.look && w.mask) {
     w.awaited = several ? 0 : awaited;

@@ -23,7 +23,7 @@ class RemoteStore final : public Signalling {
   void run() override {
     const Inst& in = *agent.inst;
     const U32 size = U32{in.size} * in.count;
-    std::byte* to = bulk_write(agent, *block, to_, size);
+    std::byte* to = bulk_write(agent, *block, to_, size, in.flags != 0);
     if (in.flags == 0) std::memcpy(to, data, size);
     else combine(static_cast<AtomicOp>(in.flags & 0xFF), static_cast<Ty>(in.flags >> 8), to, data, false);
     complete_bytes(*this, size);
