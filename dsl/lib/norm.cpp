@@ -133,14 +133,16 @@ template <class T>
 constinit auto add_rmsnorm_long =
     kernel("add_rmsnorm_long", add_rmsnorm_long_program<T>).names("x residual weight sum y eps");
 
-/// How rmsnorm of rows of 8 to 24 KB is executed: 2 or 3 vectors a thread, with so few registers that three to six
+/// How rmsnorm of rows of 8 to 24 KB is executed: 2 or 3 vectors a thread, with so few registers that three or six
 /// blocks fit a multiprocessor. bf16 on one H200, against what the compiler would choose: 4096 elements a row 4095 GB/s
-/// for 4050, 8192 4084 for 4057, 12288 4105 for 4074. Rows of ragged width and other kernels need more registers.
+/// for 4050, 8192 4084 for 4057 (with 40 registers 4070), 12288 4105 for 4074. Rows of ragged width and other kernels
+/// need more registers.
 template <class T>
 CompileOptions rmsnorm_options(std::int64_t cols) {
   const std::int64_t bytes = cols * std::int64_t(sizeof(T)), vectors = bytes / 16;
   if (sizeof(T) != 2 || bytes % 16 != 0 || vectors < 512 || vectors > 1536) return {};
-  return {.num_warps = vectors <= 3 * 256 ? 8 : 16, .max_registers = 40};
+  const int warps = vectors <= 3 * 256 ? 8 : 16;
+  return {.num_warps = warps, .max_registers = vectors == 2 * 32 * warps ? 36 : 40};
 }
 
 template <class T>
