@@ -24,6 +24,7 @@ class Variables {
       auto* bytes = reinterpret_cast<std::byte*>(at);
       std::memset(bytes, 0, v.bytes);
       if (!v.init.empty()) std::memcpy(bytes, v.init.data(), v.init.size());
+      device.heap().written(at, v.bytes);
     }
     for (const ptx::Variable& v : module.variables)
       for (const ptx::Variable::Fixup& f : v.addresses) point(v, f);
