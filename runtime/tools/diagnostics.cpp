@@ -23,13 +23,19 @@ std::string quoted(const std::string& line, std::uint32_t number) {
                      std::string(to > from + 1 ? to - from - 1 : 0, '~'));
 }
 
+/// "race: ", unless the sentence says it itself.
+std::string kind_prefix(const Finding& f) {
+  if (f.kind == FindingKind::Invalid || what(f).starts_with(name(f.kind))) return {};
+  return std::string(name(f.kind)) + ": ";
+}
+
 std::string one(const Finding& f, std::size_t count, const std::filesystem::path& ptx, SourceFiles& files) {
   const std::size_t colon = f.where.rfind(':');
   const bool placed = colon != f.where.npos;
   const std::string file = placed ? f.where.substr(0, colon) : ptx.string();
   const auto number =
       placed ? static_cast<std::uint32_t>(std::strtoul(f.where.c_str() + colon + 1, nullptr, 10)) : f.ptx_line;
-  std::string out = fmt::format("{}:{}: error: {}: {}\n", file, number, name(f.kind), what(f));
+  std::string out = fmt::format("{}:{}: error: {}{}\n", file, number, kind_prefix(f), what(f));
   const std::string* line = files.line(file, number);
   if (line) out += quoted(*line, number);
   const std::string* instruction = placed ? files.line(ptx.string(), f.ptx_line) : nullptr;
@@ -47,9 +53,6 @@ std::string what(const Finding& f) {
   std::string s = f.message;
   const std::string before = fmt::format("{}: kernel {}: ", f.where, f.kernel);
   if (s.starts_with(before)) s.erase(0, before.size());
-  // Some messages begin with the name of their kind.
-  const std::string kind = std::string(name(f.kind)) + ": ";
-  if (s.starts_with(kind)) s.erase(0, kind.size());
   const std::string behind = fmt::format(" (block {}, ", triple(f.block));
   if (const std::size_t at = s.rfind(behind); at != s.npos) s.erase(at);
   return s;
