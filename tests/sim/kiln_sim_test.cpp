@@ -109,7 +109,7 @@ TEST_F(KilnSim, AFindingIsShownAsACompilerDoes) {
   const ProcessResult r = run({"--case", (folder_.path() / "add.json").string()});
   EXPECT_EQ(r.status, 2) << r.output;
   EXPECT_THAT(r.output, AllOf(HasSubstr("add.cpp:3: error: out-of-bounds global load of 4 bytes"),
-                              HasSubstr("     3 |   y[i] = x[i] + n;\n"), HasSubstr("       |   ^~~~~~~~~~~~~~~\n"),
+                              HasSubstr("     3 |   y[i] = x[i] + n;\n"), HasSubstr("       |   ^~~~~~~~~~~~~~~~\n"),
                               HasSubstr("the instruction is 'ld.global.b32 %r4, [%rd1]'"),
                               HasSubstr("in kernel add, block (0, 0, 0), warp 0, lane 4, thread (4, 0, 0)"),
                               HasSubstr("findings: 0 of 1 buffers match, 1 finding")));
