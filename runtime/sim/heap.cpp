@@ -117,6 +117,13 @@ std::uint64_t Heap::allocate(std::size_t bytes) {
   return at;
 }
 
+std::uint64_t Heap::allocate_zeroed(std::size_t bytes) {
+  const std::uint64_t at = allocate(bytes);
+  // Larger ones have fresh pages of their own.
+  if (with_gap(bytes) <= (std::size_t{1024} << (kClasses - 1))) std::memset(reinterpret_cast<void*>(at), 0, bytes);
+  return at;
+}
+
 void Heap::free(std::uint64_t address) {
   const std::scoped_lock lock(mutex_);
   const auto it = live_.find(address);

@@ -54,6 +54,8 @@ class Heap {
   /// 256-byte aligned; 0 bytes give an address of their own that nothing may access. Throws DeviceError with the bytes
   /// asked for and the bytes left when the capacity (or the host's address space) is exceeded.
   std::uint64_t allocate(std::size_t bytes);
+  /// … of zero bytes, which a large one has without being written.
+  std::uint64_t allocate_zeroed(std::size_t bytes);
   /// Throws DeviceError if `address` is not the base of a live allocation.
   void free(std::uint64_t address);
   /// The allocation that contains `address`; a zero-byte one contains its base.
