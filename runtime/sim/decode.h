@@ -36,7 +36,12 @@ class Decoder {
   std::uint32_t param_bytes() const { return program_->param_bytes; }
   /// The variable a symbol or address names.
   Place find(const ptx::Operand&, const ptx::Stmt&) const;
-  void add_reference(Ref r) { pending_.push_back(r); }
+  void add_reference(Ref r, OperandRole role = OperandRole::None) {
+    pending_.push_back(r);
+    pending_roles_.push_back(role);
+  }
+  /// The instruction being decoded is a wgmma, and these are its registers.
+  void watch(const std::vector<ptx::Operand>& registers);
   std::string_view target() const { return module_.target; }
   void communicates() { program_->communicates = true; }
   /// The instruction being decoded jumps to `label`, besides falling through if it is guarded.
@@ -68,9 +73,6 @@ class Decoder {
   };
 
   void place_shared();
-  /// Room for a variable behind `at`; throws where the sum is more than `most`.
-  std::uint64_t reserve(std::uint32_t& at, const ptx::Variable&, std::uint64_t most, const char* what) const;
-  void check_parts(const Form&) const;
   void place_variable(const ptx::Variable&, Frame&);
   Ref new_slot(Ty);
   Ref special(std::string_view name, bool wide, const ptx::Stmt&);
@@ -80,6 +82,7 @@ class Decoder {
   Handler make(Form&);
   void operands_by_pattern(Form&, std::string_view pattern);
   void append(Inst, const ptx::Stmt&, const std::vector<Ref>& operands, Flow);
+  void mark_watched();
   std::uint32_t label_target(std::string_view label, const ptx::Stmt&) const;
   void keep_expansion(Frame&);
   void finish();
@@ -91,9 +94,12 @@ class Decoder {
   std::vector<Frame*> frames_;              // innermost last
   std::vector<std::size_t> operand_start_;  // of each instruction, until the pool stops growing
   std::vector<Ref> pending_;                // operands of the instruction being decoded
+  std::vector<OperandRole> pending_roles_;
   std::vector<Flow> flows_;
   Flow flow_ = Flow::Next;   // of the instruction being decoded
   bool skip_ = false;        // it leaves none
+  std::map<Ref, std::string_view> watched_;    // registers that a wgmma names
+  std::vector<std::uint32_t> wgmmas_;          // instructions
   std::uint32_t words_ = 0;  // of the register file so far
   std::uint32_t pred_words_ = 0, pred_free_ = 0;
   std::uint32_t shared_at_ = kSharedBase, local_at_ = 0;

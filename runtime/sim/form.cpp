@@ -9,8 +9,8 @@ namespace kiln::rt::sim {
 
 using Kind = ptx::Operand::Kind;
 
-void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt)); }
-void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt)); }
+void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt), OperandRole::Written); }
+void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt), OperandRole::Read); }
 void Form::dst(std::size_t i, Ty t) {
   if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
   dst(operand(i), t);
@@ -61,7 +61,6 @@ std::int64_t Form::immediate(std::size_t i) const {
 }
 
 void Form::float_modifiers() {
-  has("rn");  // as without
   if (has("rz")) inst.round = Round::Zero;
   if (has("rm")) inst.round = Round::Down;
   if (has("rp")) inst.round = Round::Up;

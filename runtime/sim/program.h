@@ -62,12 +62,13 @@ struct Inst {
   bool sign = false;             ///< memory: extend the sign into a wider register
   bool wide = false;             ///< memory: the data registers are 64-bit
   bool wide_address = false;
-  std::uint8_t scope =
-      0;  ///< memory: 0: weak; strong (volatile, relaxed …) in 1: the block, 2: the cluster, 3: the device
-  bool acquires = false;
-  bool releases = false;
+  bool ordered = false;  ///< memory: the access has an order (volatile, acquire, …)
   bool control = false;  ///< runs even when no lane is active
+  bool watched = false;  ///< touches a register that a wgmma of the kernel names, and is none itself
 };
+
+/// What an instruction does with the register that an operand names.
+enum class OperandRole : std::uint8_t { None, Read, Written };
 
 /// What messages and counts need of an instruction.
 struct InstInfo {
@@ -149,6 +150,7 @@ struct Program : std::enable_shared_from_this<Program> {
   std::string kernel;
   std::vector<Inst> code;  ///< ends with an implicit exit
   std::vector<Ref> operand_pool;
+  std::vector<OperandRole> operand_roles;  ///< of each in the pool
   std::vector<InstInfo> infos;
   std::vector<std::uint64_t> constants;  ///< pool of broadcast immediates, as 64-bit words for alignment
   std::vector<SpecialInit> specials;
@@ -162,6 +164,17 @@ struct Program : std::enable_shared_from_this<Program> {
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  ///< blocks of a cluster that the PTX requires
   bool communicates = false;                      ///< has operations by which blocks may see each other's progress
+  std::vector<std::string_view> watched;          ///< names of the registers that a wgmma names
+  std::vector<std::int32_t> watch_numbers;        ///< of each 32 words of the register file: index in watched, or -1
+
+  OperandRole role(const Inst& in, std::size_t operand) const {
+    return operand_roles[static_cast<std::size_t>(in.ops - operand_pool.data()) + operand];
+  }
+  /// Index in `watched` of an operand, or -1.
+  std::int32_t watch_number(const Inst& in, std::size_t operand) const {
+    const Ref r = in.ops[operand];
+    return r < 0 || role(in, operand) == OperandRole::None ? -1 : watch_numbers[static_cast<std::size_t>(r) / kLanes];
+  }
 };
 
 // Address windows of the generic address space; global memory has the host's addresses, which are below all of them.

@@ -29,6 +29,7 @@ void run(Warp& w, std::uint64_t quantum) {
     ++clock;
     ++counts[in.info].times;
     if (w.mask != kAllLanes) count_lanes(w, in);
+    if (in.watched && w.mask != 0 && launch.checks.registers) w.wgmma.touch(w, in);
     if (w.mask != 0 || in.control) in.run(w, in);
     if constexpr (kDebug) launch.debug->after(w, in);
   }
