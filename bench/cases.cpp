@@ -46,6 +46,13 @@ const std::vector<CaseRow>& case_rows() {
       {"library", "transpose", "bf16", {{16384, 16384}}, prepare_transpose},
       {"library", "sum_all", "f32", {{1 << 28}}, prepare_sum_all},
       {"library", "cross_entropy", "bf16", {{8192, 128256}}, prepare_cross_entropy},
+      {"library", "cross_entropy_gradient", "bf16", {{8192, 128256}}, prepare_cross_entropy_gradient},
+      {"library", "log_softmax", "bf16", {{8192, 8192}}, prepare_log_softmax},
+      {"library", "cumsum", "bf16", {{8192, 8192}}, prepare_cumsum},
+      {"library", "dropout", "bf16", {{1 << 26}}, prepare_dropout},
+      {"library", "adam_step", "f32", {{1 << 26}}, prepare_adam_step},
+      {"library", "rope", "bf16", {{16384, 32, 128}}, prepare_rope},
+      {"library", "embedding", "bf16", {{16384, 4096}}, prepare_embedding},
   };
   return rows;
 }

@@ -117,10 +117,15 @@ std::vector<LatencyCase> add_relu_latency() { return {{{"add_relu", {16400}, "f3
 std::vector<LatencyCase> library_latency() {
   std::vector<LatencyCase> out;
   for (const std::int64_t width : {1024, 4096, 8192, 32768}) out.push_back({{"softmax", {16, width}, "bf16"}});
-  for (const char* name : {"layernorm", "rmsnorm", "add_rmsnorm"}) out.push_back({{name, {16, 8192}, "bf16"}});
-  for (const Case& c : {Case{"gelu_bias_scale_residual", {16, 8192}, "bf16"}, Case{"swiglu", {16, 14336}, "bf16"},
-                        Case{"transpose", {512, 512}, "bf16"}, Case{"sum_all", {1 << 20}, "f32"},
-                        Case{"cross_entropy", {16, 128256}, "bf16"}})
+  for (const char* name : {"layernorm", "rmsnorm", "add_rmsnorm"})
+    for (const std::int64_t width : {8192, 32768}) out.push_back({{name, {16, width}, "bf16"}});
+  for (const char* name : {"log_softmax", "cumsum"}) out.push_back({{name, {16, 8192}, "bf16"}});
+  for (const Case& c :
+       {Case{"gelu_bias_scale_residual", {16, 8192}, "bf16"}, Case{"swiglu", {16, 14336}, "bf16"},
+        Case{"transpose", {512, 512}, "bf16"}, Case{"sum_all", {1 << 20}, "f32"},
+        Case{"cross_entropy", {16, 128256}, "bf16"}, Case{"cross_entropy_gradient", {16, 128256}, "bf16"},
+        Case{"dropout", {1 << 20}, "bf16"}, Case{"adam_step", {1 << 20}, "f32"}, Case{"rope", {16, 32, 128}, "bf16"},
+        Case{"embedding", {16, 4096}, "bf16"}})
     out.push_back({c});
   return out;
 }

@@ -16,6 +16,16 @@ Workload prepare_softmax(const Device& device, const Shape& shape) {
           }};
 }
 
+Workload prepare_log_softmax(const Device& device, const Shape& shape) {
+  const MatrixExtents e(shape);
+  const Rotation rotation = rotation_for(e.bytes());
+  auto x = Random().buffers<bf16>(device, rotation.sets, e.elements);
+  InTurn<bf16> y(device, rotation.launches, e.elements);
+  return {e.traffic(2), rotation.launches, [=](const Stream& on, int i) mutable {
+            lib::log_softmax<bf16>(on, {x[i], e.matrix}, {y[i], e.matrix});
+          }};
+}
+
 Workload prepare_layernorm(const Device& device, const Shape& shape) {
   const MatrixExtents e(shape);
   const Rotation rotation = rotation_for(e.bytes());

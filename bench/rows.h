@@ -6,6 +6,7 @@
 namespace kiln::bench {
 
 Workload prepare_softmax(const Device&, const Shape&);
+Workload prepare_log_softmax(const Device&, const Shape&);
 Workload prepare_layernorm(const Device&, const Shape&);
 Workload prepare_rmsnorm(const Device&, const Shape&);
 Workload prepare_add_rmsnorm(const Device&, const Shape&);

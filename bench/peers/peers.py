@@ -95,6 +95,24 @@ def add_rmsnorm(x, residual, weight):
     return total, F.rms_norm(total, (total.shape[-1],), weight)
 
 
+def cross_entropy_gradient(x, target):
+    gradient = torch.softmax(x.float(), -1)
+    gradient = gradient.scatter_add(1, target[:, None], -torch.ones_like(target, dtype=gradient.dtype)[:, None])
+    return F.cross_entropy(x, target, reduction="none"), gradient.to(x.dtype)
+
+
+def adam_step(param, grad, m, v, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01):
+    m = beta1 * m + (1 - beta1) * grad
+    v = beta2 * v + (1 - beta2) * grad * grad
+    return param * (1 - lr * weight_decay) - lr * (m / (1 - beta1)) / ((v / (1 - beta2)).sqrt() + eps), m, v
+
+
+def rope(x, cosines, sines):
+    a, b = x.float().chunk(2, -1)
+    c, s = cosines[:, None, :], sines[:, None, :]
+    return torch.cat([a * c - b * s, b * c + a * s], -1).to(x.dtype)
+
+
 @dataclass
 class Case:
     section: str
@@ -124,6 +142,19 @@ CASES = [
     Case("library", "sum_all", "f32", [(1 << 28,)], lambda x: x.sum(), lambda n: (normal(n, dtype=torch.float32),), lambda n: 4 * n),
     Case("library", "cross_entropy", "bf16", [(8192, 128256)], lambda x, t: F.cross_entropy(x, t, reduction="none"),
          lambda m, n: (normal(m, n), torch.randint(0, n, (m,), device="cuda")), lambda m, n: 2 * m * n),
+    Case("library", "cross_entropy_gradient", "bf16", [(8192, 128256)], cross_entropy_gradient,
+         lambda m, n: (normal(m, n), torch.randint(0, n, (m,), device="cuda")), lambda m, n: 4 * m * n),
+    Case("library", "log_softmax", "bf16", [(8192, 8192)], lambda x: F.log_softmax(x, -1), lambda m, n: (normal(m, n),),
+         lambda m, n: 4 * m * n),
+    Case("library", "cumsum", "bf16", [(8192, 8192)], lambda x: x.cumsum(-1), lambda m, n: (normal(m, n),), lambda m, n: 4 * m * n),
+    Case("library", "dropout", "bf16", [(1 << 26,)], lambda x: F.dropout(x, 0.1), lambda n: (normal(n),), lambda n: 4 * n),
+    Case("library", "adam_step", "f32", [(1 << 26,)], adam_step, lambda n: tuple(normal(n, dtype=torch.float32).abs() for _ in range(4)),
+         lambda n: 28 * n),
+    Case("library", "rope", "bf16", [(16384, 32, 128)], rope,
+         lambda t, h, d: (normal(t, h, d), normal(t, d // 2, dtype=torch.float32), normal(t, d // 2, dtype=torch.float32)),
+         lambda t, h, d: 4 * t * h * d),
+    Case("library", "embedding", "bf16", [(16384, 4096)], lambda table, ids: F.embedding(ids, table),
+         lambda m, n: (normal(8 * m, n), torch.randint(0, 8 * m, (m,), device="cuda")), lambda m, n: 4 * m * n),
 ]
 
 

@@ -63,6 +63,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const cu::Driver> driver, int ordinal)
   target_ = cuda_target(attribute(cu::kComputeMajor), attribute(cu::kComputeMinor));
   sm_count_ = attribute(cu::kMultiprocessorCount);
   max_shared_bytes_ = static_cast<std::size_t>(attribute(cu::kMaxSharedBytesOptin));
+  shared_memory_ = {static_cast<std::uint64_t>(attribute(cu::kSharedBytesPerSm)),
+                    static_cast<std::uint64_t>(attribute(cu::kReservedSharedBytes))};
   driver_->call(driver_->device_total_memory, self, &total_memory_, id_);
   driver_->call(driver_->primary_context_retain, self, &context_, id_);
   memory_ = std::make_unique<CudaMemory>(*this);

@@ -32,6 +32,11 @@ class CudaDevice final : public DeviceImpl {
   int sm_count() const override { return sm_count_; }
   std::size_t max_shared_bytes() const override { return max_shared_bytes_; }
   std::size_t total_memory() const override { return total_memory_; }
+  /// Bytes that the resident blocks of a multiprocessor share, and those that each of them loses to the driver.
+  struct SharedMemory {
+    std::uint64_t bytes = 0, reserved_of_block = 0;
+  };
+  SharedMemory shared_memory() const { return shared_memory_; }
   Counters counters() const override;
   void reset_counters() override { log_.reset(); }
   void synchronize() override;
@@ -72,6 +77,7 @@ class CudaDevice final : public DeviceImpl {
   std::string name_, target_;
   int sm_count_ = 0;
   std::size_t max_shared_bytes_ = 0, total_memory_ = 0;
+  SharedMemory shared_memory_;
   std::atomic<int> captures_{0};
   LaunchLog log_;
   std::unique_ptr<CudaMemory> memory_;

@@ -57,11 +57,11 @@ struct MemPoolProps {
 // Results that Kiln tells apart.
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kCaptureImplicit = 906;
 // Device attributes.
-inline constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kMaxSharedBytesOptin = 97,
-                     kMemoryPoolsSupported = 115;
+inline constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kSharedBytesPerSm = 81,
+                     kMaxSharedBytesOptin = 97, kReservedSharedBytes = 111, kMemoryPoolsSupported = 115;
 // Function attributes.
 inline constexpr int kMaxThreads = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4, kMaxDynamicSharedBytes = 8,
-                     kNonPortableCluster = 14;
+                     kSharedCarveout = 9, kNonPortableCluster = 14;
 // Launch attributes, and the words that introduce a packed parameter buffer.
 inline constexpr int kAttributeCluster = 4, kAttributeProgrammaticSerialization = 6;
 inline constexpr std::uintptr_t kParamEnd = 0, kParamBuffer = 1, kParamBytes = 2;

@@ -28,6 +28,11 @@ class CudaKernel final : public LoadedKernel, public std::enable_shared_from_thi
   void unload();
   void configure();
   void ask_residency();
+  int blocks_per_sm() const;
+  /// Asks for as much shared memory as the resident blocks need and leaves the rest to the L1 cache. Left to itself, the
+  /// driver may keep what an earlier kernel asked for, and a row kernel, all of whose loads pass through the L1 cache, is
+  /// 5 to 11 % slower with a small one (rows of 1024 to 32768 bf16 on one H200).
+  void prefer_shared_carveout();
   cu::LaunchConfig config(const LaunchDims& dims, cu::Stream stream) const;
   [[noreturn]] void fail_launch(cu::Result, const char* symbol, const LaunchDims& dims, cu::Stream stream) const;
   std::string identify() const;

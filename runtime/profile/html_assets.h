@@ -26,8 +26,8 @@ table.listing { border-collapse: collapse; width: 100%; font: 12px/1.5 ui-monosp
 .listing td.no { color: var(--soft); border-right: 1px solid var(--line); }
 tr.row { background: rgba(var(--hot), calc(var(--heat, 0) * .55)); }
 tbody.has tr.row { cursor: pointer; } tbody.has tr.row:hover { box-shadow: inset 0 0 0 1px rgba(var(--hot), .5); }
-tbody.has td.no::before { content: "▸ "; } tbody.open td.no::before { content: "▾ "; }
-tr.ptx { display: none; background: #f3f6f9; color: #3f5064; } tbody.open tr.ptx { display: table-row; } tr.ptx td.text { padding-left: 30px; }
+tbody.has tr.row td.no::before { content: "▸ "; } tbody.open tr.row td.no::before { content: "▾ "; }
+tr.ptx { display: none; tab-size: 2; background: #f3f6f9; color: #3f5064; } tbody.open tr.ptx { display: table-row; } tr.ptx td.text { padding-left: 30px; }
 tr.gap td { color: var(--soft); text-align: center; background: #f7f8fa; }
 .mark { font: 11px system-ui, sans-serif; border-radius: 8px; padding: 0 7px; margin-left: 10px; white-space: nowrap; }
 .mark.conflict { background: #fbdcdc; color: #93191c; } .mark.sectors { background: #fdebc5; color: #7a4a00; } .mark.other { background: #e4e9f7; color: #34408a; }

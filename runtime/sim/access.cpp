@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
 
 #include "runtime/sim/memory.h"
+#include "runtime/sim/racecheck.h"
 #include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
@@ -14,14 +16,6 @@ using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 using Addresses = std::array<U64, kLanes>;
 
-const char* name(Use use) {
-  switch (use) {
-    case Use::Load: return "load";
-    case Use::Store: return "store";
-    case Use::Atomic: return "atomic";
-  }
-  return "";
-}
 const char* name(Space s) {
   switch (s) {
     case Space::Shared:
@@ -30,6 +24,10 @@ const char* name(Space s) {
     case Space::Param: return "parameter";
     default: return "global";
   }
+}
+
+FindingKind wild_kind(std::string_view kind) {
+  return kind == "use-after-free" ? FindingKind::UseAfterFree : FindingKind::OutOfBounds;
 }
 
 /// A warp's global access: every lane inside some live allocation.
@@ -51,7 +49,8 @@ void check_global(Warp& w, const Inst& in, U32 mask, const Addresses& address, U
     const U64 a = address[static_cast<std::size_t>(l)];
     if (heap.find(a, bytes) < heap.live.size()) continue;
     const auto [kind, where] = heap.describe(a);
-    fault(w, in, l, fmt::format("{} global {} of {} bytes at 0x{:x}, {}", kind, name(use), bytes, a, where));
+    fault(wild_kind(kind), w, in, l,
+          fmt::format("{} global {} of {} bytes at 0x{:x}, {}", kind, name(use), bytes, a, where));
   }
 }
 
@@ -62,7 +61,7 @@ void check_window(Warp& w, const Inst& in, Space space, U32 mask, const Addresse
     const int l = std::countr_zero(m);
     const U64 a = address[static_cast<std::size_t>(l)];
     if (a >= begin && a <= end && bytes <= end - a) continue;
-    fault(w, in, l,
+    fault(FindingKind::OutOfBounds, w, in, l,
           fmt::format("out-of-bounds {} {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(space), name(use),
                       bytes, a, end - begin, begin));
   }
@@ -76,26 +75,57 @@ void check_alignment(Warp& w, const Inst& in, Space space, U32 mask, const Addre
     const int l = std::countr_zero(m);
     const U64 a = address[static_cast<std::size_t>(l)];
     if (a & (bytes - 1))
-      fault(w, in, l,
+      fault(FindingKind::Misaligned, w, in, l,
             fmt::format("misaligned {} {} of {} bytes at 0x{:x}, which is no multiple of {}", name(space), name(use),
                         bytes, a, bytes));
   }
 }
 
-/// A load or an atomic that races is a fault; a store is one if it changes memory, which is seen later.
-void check_races(Warp& w, const Inst& in, Block& to, U32 mask, const Addresses& address, U32 bytes, Use use,
-                 LaneAddresses& out) {
-  if (in.ordered) return to.races.order();
-  const Races::Access mine{0, in.info, warp_in_cluster(w), use == Use::Atomic};
+/// One access of a warp, on its way.
+struct Going {
+  Warp& w;
+  const Inst& in;
+  const U32 bytes;
+  const Use use;
+  const std::byte* data;
+  const bool now;  ///< it happens here, and is checked against others
+  LaneAddresses& out;
+
+  LaneAccess lanes(U32 mask, const Addresses& address) const { return {mask, address, bytes, use, data, nullptr}; }
+};
+
+/// Shared memory of `to`, in bounds.
+void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
+  count_shared(g.w, g.in, mask, address, g.bytes);
+  if (g.now) {
+    check_shared(g.w, g.in, to, g.lanes(mask, address));
+    if (g.in.scope)
+      each_lane(mask,
+                [&](int l) { synchronise_shared(g.w, g.in, g.use, to.rank, address[static_cast<std::size_t>(l)]); });
+  }
   each_lane(mask, [&](int l) {
-    const auto i = static_cast<std::size_t>(l);
-    const Races::Access* other =
-        use == Use::Load ? to.races.read(address[i], bytes, mine) : to.races.write(address[i], bytes, mine);
-    if (!other) return;
-    if (use != Use::Store) report_race(w, in, l, *other);
-    out.contested |= 1u << l;
-    out.rivals[i] = *other;
+    g.out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + address[static_cast<std::size_t>(l)];
   });
+}
+
+/// Global memory, in bounds.
+void go_global(const Going& g, U32 mask, const Addresses& address) {
+  count_global(g.w, g.in, mask, address, g.bytes, g.use);
+  g.out.global_lanes |= mask;
+  each_lane(mask, [&](int l) {
+    g.out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
+  });
+  if (!g.now) return;
+  LaneAccess a = g.lanes(mask, address);
+  if (g.use == Use::Load && crossing(*g.w.block->launch)) {
+    if (!g.out.loaded) g.out.loaded = std::make_unique_for_overwrite<std::byte[]>(std::size_t{kLanes} * g.bytes);
+    a.loaded = g.out.loaded.get();
+    each_lane(mask,
+              [&](int l) { g.out.at[static_cast<std::size_t>(l)] = a.loaded + static_cast<std::size_t>(l) * g.bytes; });
+  }
+  if (check_global(g.w, g.in, a) && g.data) g.out.stored |= mask;
+  if (g.in.scope)
+    each_lane(mask, [&](int l) { synchronise_global(g.w, g.in, g.use, address[static_cast<std::size_t>(l)]); });
 }
 
 /// Why a block's shared memory cannot be accessed from another of its cluster, or empty.
@@ -106,8 +136,9 @@ std::string unreachable(const Block& from, const Block& to) {
 }
 
 /// Lanes that access shared memory of some blocks of the cluster: block after block.
-void access_cluster(Warp& w, const Inst& in, U32 mask, const Addresses& address, U32 bytes, Use use,
-                    LaneAddresses& out) {
+void access_cluster(const Going& g, U32 mask, const Addresses& address) {
+  Warp& w = g.w;
+  const Inst& in = g.in;
   Block& own = *w.block;
   const auto rank_of = [&](int l) {
     const U64 named = address[static_cast<std::size_t>(l)] >> kRankShift;
@@ -124,37 +155,33 @@ void access_cluster(Warp& w, const Inst& in, U32 mask, const Addresses& address,
     });
     left &= ~same;
     if (rank >= own.cluster->blocks.size())
-      fault(w, in, first,
-            fmt::format("out-of-bounds shared {} of {} bytes at 0x{:x}, which is in no block of the cluster", name(use),
-                        bytes, address[static_cast<std::size_t>(first)]));
+      fault(FindingKind::OutOfBounds, w, in, first,
+            fmt::format("out-of-bounds shared {} of {} bytes at 0x{:x}, which is in no block of the cluster",
+                        name(g.use), g.bytes, address[static_cast<std::size_t>(first)]));
     Block& to = own.cluster->blocks[rank];
     if (const std::string why = unreachable(own, to); !why.empty())
-      fault(w, in, first, fmt::format("shared {} in block {} of the cluster, {}", name(use), rank, why));
-    check_window(w, in, Space::Shared, same, inside, bytes, use, kSharedBase, to.shared_end());
-    count_shared(w, in, same, inside, bytes);
-    check_races(w, in, to, same, inside, bytes, use, out);
-    each_lane(same, [&](int l) {
-      out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + inside[static_cast<std::size_t>(l)];
-    });
+      fault(FindingKind::OutOfBounds, w, in, first,
+            fmt::format("shared {} in block {} of the cluster, {}", name(g.use), rank, why));
+    check_window(w, in, Space::Shared, same, inside, g.bytes, g.use, kSharedBase, to.shared_end());
+    go_shared(g, to, same, inside);
   }
 }
 
 /// Lanes that all access the same, known space.
-void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& address, U32 bytes, Use use,
-               LaneAddresses& out) {
+void access_in(const Going& g, Space space, U32 mask, const Addresses& address) {
+  Warp& w = g.w;
+  const Inst& in = g.in;
+  const U32 bytes = g.bytes;
+  const Use use = g.use;
+  LaneAddresses& out = g.out;
   Block& b = *w.block;
   const Program& p = b.launch->program;
   check_alignment(w, in, space, mask, address, bytes, use);
   switch (space) {
     case Space::Shared:
       check_window(w, in, space, mask, address, bytes, use, kSharedBase, b.shared_end());
-      count_shared(w, in, mask, address, bytes);
-      check_races(w, in, b, mask, address, bytes, use, out);
-      each_lane(mask, [&](int l) {
-        out.at[static_cast<std::size_t>(l)] = b.shared_bytes() + address[static_cast<std::size_t>(l)];
-      });
-      return;
-    case Space::Cluster: return access_cluster(w, in, mask, address, bytes, use, out);
+      return go_shared(g, b, mask, address);
+    case Space::Cluster: return access_cluster(g, mask, address);
     case Space::Local:
       check_window(w, in, space, mask, address, bytes, use, 0, p.local_bytes);
       each_lane(mask, [&](int l) {
@@ -172,14 +199,7 @@ void access_in(Warp& w, const Inst& in, Space space, U32 mask, const Addresses& 
             const_cast<std::byte*>(b.launch->params.data()) + address[static_cast<std::size_t>(l)];
       });
       return;
-    default:
-      check_global(w, in, mask, address, bytes, use);
-      count_global(w, in, mask, address, bytes, use);
-      out.global_lanes |= mask;
-      each_lane(mask, [&](int l) {
-        out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
-      });
-      return;
+    default: check_global(w, in, mask, address, bytes, use); return go_global(g, mask, address);
   }
 }
 
@@ -211,33 +231,24 @@ std::array<U64, kLanes> address_lanes(const Warp& w, const Inst& in, Ref base) {
   return address_lanes(w, base, in.wide_address, static_cast<U64>(in.imm));
 }
 
-void report_race(const Warp& w, const Inst& in, int lane, const Races::Access& other) {
-  const Program& p = w.block->launch->program;
-  const std::uint32_t rank = other.warp / kWarpsOfBlock;
-  fault(w, in, lane,
-        fmt::format("race on shared memory with {}warp {} at {}: no barrier between them",
-                    rank == w.block->rank ? "" : fmt::format("block {} of the cluster, ", rank),
-                    other.warp % kWarpsOfBlock, full_place(p, p.infos[other.inst])));
-}
-
 void check_global_range(Warp& w, const Inst& in, int lane, U64 address, std::size_t bytes, U64 align,
                         const char* what) {
   if (address % align)
-    fault(w, in, lane, fmt::format("misaligned {} at 0x{:x}, which is no multiple of {}", what, address, align));
+    fault(FindingKind::Misaligned, w, in, lane,
+          fmt::format("misaligned {} at 0x{:x}, which is no multiple of {}", what, address, align));
   const HeapView& heap = w.block->launch->heap;
   if (bytes == 0 || heap.find(address, bytes) < heap.live.size()) return;
   const auto [kind, where] = heap.describe(address);
-  fault(w, in, lane, fmt::format("{} {} of {} bytes at 0x{:x}, {}", kind, what, bytes, address, where));
+  fault(wild_kind(kind), w, in, lane,
+        fmt::format("{} {} of {} bytes at 0x{:x}, {}", kind, what, bytes, address, where));
 }
 
-LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use) {
-  LaneAddresses out;
-  if (space != Space::Generic) {
-    access_in(w, in, space, w.mask, address, bytes, use, out);
-    return out;
-  }
+namespace {
+
+void go(const Going& g, Space space, const Addresses& address) {
+  if (space != Space::Generic) return access_in(g, space, g.w.mask, address);
   // Lanes of a generic access may point into different spaces.
-  for (U32 left = w.mask; left;) {
+  for (U32 left = g.w.mask; left;) {
     const Space s = window_space(address[static_cast<std::size_t>(std::countr_zero(left))]);
     Addresses local = address;
     U32 same = 0;
@@ -247,10 +258,32 @@ LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& addr
       same |= 1u << l;
       if (s != Space::Global) local[i] = address[i] & ((U64{1} << 56) - 1);
     });
-    access_in(w, in, s, same, local, bytes, use, out);
+    access_in(g, s, same, local);
     left &= ~same;
   }
+}
+
+}  // namespace
+
+const char* name(Use use) {
+  switch (use) {
+    case Use::Load: return "load";
+    case Use::Store: return "store";
+    case Use::Atomic: return "atomic";
+  }
+  return "";
+}
+
+LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use,
+                     const std::byte* data) {
+  LaneAddresses out;
+  go({w, in, bytes, use, data, true, out}, space, address);
   return out;
+}
+
+void access_later(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use) {
+  LaneAddresses out;
+  go({w, in, bytes, use, nullptr, false, out}, space, address);
 }
 
 }  // namespace kiln::rt::sim

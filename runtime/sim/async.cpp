@@ -95,7 +95,7 @@ void check_sources(Warp& w, const Inst& in, const Addresses& from, const std::ar
   for (U32 left = all; left;) {
     const U32 size = n[static_cast<std::size_t>(std::countr_zero(left))];
     w.mask = take_equal(left, [&](int l) { return n[static_cast<std::size_t>(l)]; });
-    if (size) access(w, in, Space::Global, from, size, Use::Load);
+    if (size) access_later(w, in, Space::Global, from, size, Use::Load);
   }
   w.mask = all;
 }
@@ -106,11 +106,7 @@ void copy(Warp& w, const Inst& in) {
   const std::array<U32, kLanes> n = bytes_read(w, in);
   const Addresses to = address_lanes(w, in.ops[0], in.wide, w.in<U32>(in.ops[1])[0]);
   const Addresses from = address_lanes(w, in, in.ops[2]);
-  const LaneAddresses written = access(w, in, Space::Shared, to, in.size, Use::Store);
-  if (written.contested) {
-    const int l = std::countr_zero(written.contested);
-    report_race(w, in, l, written.rivals[static_cast<std::size_t>(l)]);
-  }
+  access_later(w, in, Space::Shared, to, in.size, Use::Store);
   check_sources(w, in, from, n);
   for (U32 left = w.mask; left;) {
     const int first = std::countr_zero(left);

@@ -145,7 +145,7 @@ const std::vector<ptx::Operand>& elements(Form& f, std::size_t i, std::size_t n,
 /// `first`: index of the address operand.
 Handler atomic_form(Form& f, std::size_t first) {
   memory_modifiers(f);
-  f.inst.ordered &= !f.has("relaxed");
+  if (f.inst.scope == 0) f.inst.scope = f.has("cta") ? 1 : f.has("cluster") ? 2 : 3;
   if (f.inst.space == Space::Global || f.inst.space == Space::Generic) f.decoder.communicates();
   if (f.types.size() != 1) return nullptr;
   const Ty t = f.type();
@@ -170,10 +170,9 @@ Handler atomic_form(Form& f, std::size_t first) {
   return nullptr;
 }
 
-/// What precedes it and what follows is ordered.
-void fence(Warp& w, const Inst&) {
-  for (Block& b : w.block->cluster->blocks) b.races.order();
-}
+void any_fence(Warp& w, const Inst&) { fence(w); }
+/// Between proxies whose accesses are not told apart.
+void no_fence(Warp&, const Inst&) {}
 
 }  // namespace
 
@@ -205,7 +204,8 @@ Handler make_red(Form& f) { return atomic_form(f, 0); }
 Handler make_fence(Form& f) {
   if (f.count() != 0) return nullptr;
   if (f.has("gl") || f.has("gpu") || f.has("sys")) f.decoder.communicates();
-  return fence;
+  if (f.has("proxy")) return no_fence;
+  return any_fence;
 }
 
 }  // namespace kiln::rt::sim

@@ -232,12 +232,13 @@ Handler make_bfi(Form& f) {
   return f.type() == Ty::b32 ? pick(U32{}) : f.type() == Ty::b64 ? pick(U64{}) : nullptr;
 }
 Handler make_bmsk(Form& f) {
-  if (f.type() != Ty::b32) return nullptr;
+  if (f.type() != Ty::b32 || f.has("clamp") == f.has("wrap")) return nullptr;
   if (f.has("wrap")) return map2<U32, U32, U32>([](U32 at, U32 n) { return insert(~0u, 0u, at & 31, n & 31); });
   return map2<U32, U32, U32>([](U32 at, U32 n) { return insert(~0u, 0u, std::min(at, 255u), std::min(n, 255u)); });
 }
 Handler make_szext(Form& f) {
   const bool wrap = f.has("wrap");
+  if (wrap == f.has("clamp")) return nullptr;
   if (f.type() == Ty::u32) {
     if (wrap) return map2<U32, U32, U32>([](U32 a, U32 n) { return extract(a, 0u, n & 31); });
     return map2<U32, U32, U32>([](U32 a, U32 n) { return extract(a, 0u, std::min(n, 32u)); });

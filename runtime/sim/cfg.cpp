@@ -8,6 +8,8 @@ namespace kiln::rt::sim {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+/// Steps of the iteration; what compilers write takes a few for each block, only graphs made to be slow take more.
+constexpr std::uint64_t kMostSteps = 200'000'000;
 
 /// Basic blocks, numbered in code order; the last number is the virtual exit.
 struct Blocks {
@@ -71,15 +73,18 @@ std::vector<std::uint32_t> reconvergence_points(const Successors& next) {
   std::vector<std::uint32_t> rank(b.exit + 1, kNone), idom(b.exit + 1, kNone);
   for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
   idom[b.exit] = b.exit;
+  std::uint64_t steps = 0;
   for (bool changed = true; changed;) {
     changed = false;
+    if (steps > kMostSteps) return {};
     for (std::uint32_t node : order) {
       if (node == b.exit) continue;
+      ++steps;
       std::uint32_t best = kNone;
       for (std::uint32_t s : b.succ[node]) {
         if (rank[s] == kNone || idom[s] == kNone) continue;
         if (best == kNone) best = s;
-        for (std::uint32_t other = s; best != other;)
+        for (std::uint32_t other = s; best != other; ++steps)
           if (rank[best] > rank[other]) best = idom[best];
           else other = idom[other];
       }

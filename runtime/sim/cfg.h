@@ -9,7 +9,7 @@ namespace kiln::rt::sim {
 using Successors = std::vector<std::vector<std::uint32_t>>;
 
 /// The immediate post-dominator of each instruction with more than one successor (UINT32_MAX where its paths meet only
-/// outside the kernel, and for all other instructions).
+/// outside the kernel, and for all other instructions). Empty if the graph would take too long.
 std::vector<std::uint32_t> reconvergence_points(const Successors&);
 
 }  // namespace kiln::rt::sim

@@ -17,7 +17,7 @@ using U64 = std::uint64_t;
 bool whole_warp(Warp& w, const Inst& in) {
   if (!w.gather(in, w.live)) return false;
   if (w.mask != w.live)
-    fault(w, in,
+    fault(FindingKind::Divergence, w, in,
           fmt::format("the cluster's barrier reached by {} of the {} threads of the warp: lanes diverge",
                       std::popcount(w.mask), std::popcount(w.live)));
   return true;
@@ -27,6 +27,9 @@ void arrive(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   if (w.cluster_unwaited) fault(w, in, "arrives at the cluster's barrier again without having waited there");
   w.cluster_arrived = w.cluster_unwaited = w.mask;
+  Clock& clock = w.block->cluster->arriving;
+  if (in.releases) release(w, clock);
+  else release_relaxed(w, clock);
   w.block->cluster->meet_if_all_arrived();
 }
 
@@ -40,6 +43,7 @@ void wait(Warp& w, const Inst& in) {
     return;
   }
   w.cluster_unwaited = 0;
+  acquire(w, w.block->cluster->passed);
 }
 
 /// ops: d, address, rank. imm: the window of the result, 0 in the shared space itself.
@@ -71,7 +75,10 @@ void rank_of(Warp& w, const Inst& in) {
 
 }  // namespace
 
-Handler make_cluster_arrive(Form& f) { return f.count() == 0 ? arrive : nullptr; }
+Handler make_cluster_arrive(Form& f) {
+  f.inst.releases = !f.has("relaxed");
+  return f.count() == 0 ? arrive : nullptr;
+}
 Handler make_cluster_wait(Form& f) { return f.count() == 0 ? wait : nullptr; }
 
 Handler make_mapa(Form& f) {

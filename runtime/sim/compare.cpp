@@ -188,8 +188,10 @@ void slct(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
   const auto *a = w.in<T>(in.ops[1]), *b = w.in<T>(in.ops[2]);
   const auto* c = w.in<std::uint32_t>(in.ops[3]);
+  const bool ftz = in.flags & kFtz;
   each_lane(w.mask, [=](int l) {
-    const bool first = kFloat ? std::bit_cast<float>(c[l]) >= 0 : static_cast<std::int32_t>(c[l]) >= 0;
+    const float x = std::bit_cast<float>(c[l]);
+    const bool first = kFloat ? x >= 0 || (ftz && x > -0x1p-126f) : static_cast<std::int32_t>(c[l]) >= 0;
     d[l] = first ? a[l] : b[l];
   });
 }
@@ -207,6 +209,7 @@ bool comparison_operands(Form& f, std::size_t source_type) {
   else f.none();
   f.inst.imm = reinterpret_cast<std::int64_t>(fn);
   f.inst.count = static_cast<std::uint8_t>(j);
+  if (f.has("ftz") && element != Ty::f32 && element != Ty::f16) return false;
   if (f.has("ftz")) f.inst.flags |= kFtz;
   return true;
 }
@@ -241,6 +244,7 @@ Handler make_selp(Form& f) { return bits(f.type()) == 64 ? selp<std::uint64_t> :
 
 Handler make_slct(Form& f) {
   const bool wide = bits(f.type(0)) == 64;
+  if (f.type(1) == Ty::f32 && f.has("ftz")) f.inst.flags = kFtz;
   if (f.type(1) == Ty::s32) return wide ? slct<std::uint64_t, false> : slct<std::uint32_t, false>;
   if (f.type(1) == Ty::f32) return wide ? slct<std::uint64_t, true> : slct<std::uint32_t, true>;
   return nullptr;

@@ -135,7 +135,7 @@ void leave(Warp& w, const Inst& in) {
   if (w.state == WarpState::Done) w.block->warpgroups[w.index / kWarpgroup].exits(w, in);
 }
 void trap(Warp& w, const Inst& in) {
-  if (w.mask) fault(w, in, std::countr_zero(w.mask), "the program executed trap");
+  if (w.mask) fault(FindingKind::Trap, w, in, std::countr_zero(w.mask), "the program executed trap");
 }
 void nothing(Warp&, const Inst&) {}
 
@@ -162,17 +162,18 @@ void require_whole_warp(Warp& w, const Inst& in, const BarrierArgs& a) {
   const std::uint32_t threads = w.block->launch->threads(), first = w.index * kLanes;
   const std::uint32_t exist = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
   if (w.mask != w.live)
-    fault(w, in,
+    fault(FindingKind::Divergence, w, in,
           fmt::format("barrier {} reached by {} of the {} threads of the warp: lanes diverge", a.id,
                       std::popcount(w.mask), std::popcount(w.live)));
   if (w.live != exist)
-    fault(w, in,
+    fault(FindingKind::Divergence, w, in,
           fmt::format("barrier {} reached by a warp of which {} threads have exited", a.id,
                       std::popcount(exist & ~w.live)));
   if (in.ops[1] != kNoRef) return;
   for (const Warp& other : w.block->warps)
     if (other.state == WarpState::Done)
-      fault(w, in, fmt::format("barrier {} for all threads, but warp {} has exited", a.id, other.index));
+      fault(FindingKind::Deadlock, w, in,
+            fmt::format("barrier {} for all threads, but warp {} has exited", a.id, other.index));
 }
 
 /// Counts the warp in; a full barrier releases those that wait. `each(participant)` is called for all of them then.
@@ -185,16 +186,18 @@ void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
   if (bar.expected != a.threads)
     fault(w, in, fmt::format("barrier {} for {} threads, but others arrived for {}", a.id, a.threads, bar.expected));
   bar.arrived += kLanes;
+  release(w, bar.clock);
   w.barrier = a.id;
   if (wait) w.state = WarpState::AtBarrier;
   if (bar.arrived < bar.expected) return;
   bar.arrived = 0;
-  w.block->races.order();
   for (Warp& other : w.block->warps) {
     if (other.state != WarpState::AtBarrier || other.barrier != a.id) continue;
     other.state = WarpState::Ready;
+    acquire(other, bar.clock);
     each(other);
   }
+  bar.clock.clear();
 }
 
 void barrier_sync(Warp& w, const Inst& in) {

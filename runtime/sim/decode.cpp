@@ -16,6 +16,12 @@ namespace {
 
 using Kind = ptx::Operand::Kind;
 
+// Limits that no compiler's code comes near: of what a thread, a block and a kernel may need.
+constexpr std::uint64_t kMostShared = 256 << 10, kMostLocal = 512 << 10, kMostParameters = 32764;
+constexpr std::uint32_t kMostRegisterWords = 1 << 21;  // 32 a register of up to 32 bits
+constexpr std::size_t kMostInstructions = 1 << 20;     // with the functions expanded
+constexpr std::size_t kDeepestCalls = 64, kMostOperands = UINT16_MAX;
+
 std::uint64_t align_up(std::uint64_t v, std::uint64_t a) { return (v + a - 1) / a * a; }
 
 /// Splits "ld.global.v4.b32" at dots; "shared::cta" stays one word.
@@ -101,6 +107,17 @@ constexpr Row kRows[] = {
 #include "runtime/sim/insts.def"
 };
 
+/// Instructions whose makers ask for each modifier that they know; a word nobody asked for does not go with the others.
+bool asks_for_all(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "abs",  "add",  "addc",     "and",  "bfe",   "bfi",   "bfind", "bmsk",  "brev",  "clz", "cnot",     "copysign",
+      "cos",  "cvt",  "cvt.pack", "cvta", "div",   "dp2a",  "dp4a",  "ex2",   "fma",   "fns", "isspacep", "lg2",
+      "lop3", "mad",  "mad24",    "madc", "max",   "min",   "mov",   "mul",   "mul24", "neg", "not",      "or",
+      "popc", "prmt", "rcp",      "rem",  "rsqrt", "sad",   "selp",  "set",   "setp",  "shf", "shl",      "shr",
+      "sin",  "slct", "sqrt",     "sub",  "subc",  "szext", "tanh",  "testp", "xor"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 /// The row whose name is the longest prefix of the opcode's words.
 const Row* find_row(std::string_view opcode) {
   const Row* best = nullptr;
@@ -130,13 +147,19 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function&
   program_->cluster = entry.cluster;
 }
 
+std::uint64_t Decoder::reserve(std::uint32_t& at, const ptx::Variable& v, std::uint64_t most, const char* what) const {
+  const std::uint64_t begin = align_up(at, v.align);
+  if (v.bytes > most || begin + v.bytes > most)
+    throw DeviceError(fmt::format("kernel {}: variable {} of {} bytes behind {} others makes more than {} bytes of {}",
+                                  entry_.name, v.name, v.bytes, at, most, what));
+  at = static_cast<std::uint32_t>(begin + v.bytes);
+  return begin;
+}
+
 void Decoder::place_shared() {
   std::uint32_t dynamic_align = 16;
   const auto place_one = [&](const ptx::Variable& v) {
-    shared_at_ = static_cast<std::uint32_t>(align_up(shared_at_, v.align));
-    const Place p{Space::Shared, shared_at_};
-    shared_at_ += static_cast<std::uint32_t>(v.bytes);
-    return p;
+    return Place{Space::Shared, reserve(shared_at_, v, kMostShared, "shared memory")};
   };
   for (const ptx::Variable& v : module_.variables) {
     if (v.space != Space::Shared) continue;
@@ -158,9 +181,7 @@ void Decoder::place_variable(const ptx::Variable& v, Frame& frame) {
     p = shared_variables_.at(&v);  // one object, however often the function is expanded
   } else if (v.space == Space::Local || v.space == Space::Param) {
     p.space = Space::Local;
-    local_at_ = static_cast<std::uint32_t>(align_up(local_at_, v.align));
-    p.at = local_at_;
-    local_at_ += static_cast<std::uint32_t>(v.bytes);
+    p.at = reserve(local_at_, v, kMostLocal, "local memory");
   } else {
     throw DeviceError(fmt::format("kernel {}: variable {} of {} has an unsupported state space", entry_.name, v.name,
                                   frame.function->name));
@@ -169,6 +190,9 @@ void Decoder::place_variable(const ptx::Variable& v, Frame& frame) {
 }
 
 Ref Decoder::new_slot(Ty t) {
+  if (words_ > kMostRegisterWords)
+    throw DeviceError(
+        fmt::format("kernel {} needs more than {} registers a thread", entry_.name, kMostRegisterWords / kLanes));
   if (t == Ty::pred) {
     if (pred_free_ == 0) {
       pred_words_ = words_;
@@ -229,10 +253,12 @@ Ref Decoder::destination(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
 
 Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
   const bool wide = bits(t) == 64;
+  if (o.negated && o.kind != Kind::Reg) fail(s, "'!' before what is no predicate register");
   switch (o.kind) {
     case Kind::Reg: {
       const Frame& f = *frames_.back();
       const Ty r = f.function->regs[o.reg];
+      if (o.negated && t != Ty::pred) fail(s, fmt::format("{} is no predicate, so it has no '!'", o.name));
       if ((r == Ty::pred) != (t == Ty::pred) || (bits(r) == 64) != wide || bits(r) == 128 || bits(t) == 128)
         fail(s, fmt::format("register {} has {} bits, the operation needs {}", o.name, bits(r), bits(t)));
       if (!o.negated) return f.slots[o.reg];
@@ -242,9 +268,13 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       append(inst, s, {flipped, f.slots[o.reg]}, Flow::Next);
       return flipped;
     }
-    case Kind::Special: return special(o.name, wide, s);
+    case Kind::Special:
+      if (t == Ty::pred || bits(t) < 32) fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
+      return special(o.name, wide, s);
     case Kind::Symbol: {
       const Place p = find(o, s);
+      if (bits(t) < 32 || (p.space == Space::Global && !wide))
+        fail(s, fmt::format("the address of {} needs {} bits", o.name, p.space == Space::Global ? 64 : 32));
       return constant(p.at + static_cast<std::uint64_t>(o.value), wide);
     }
     case Kind::Int:
@@ -252,12 +282,14 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       if (bits(t) < 32) return constant(static_cast<std::uint64_t>(o.value) & ((1u << bits(t)) - 1), false);
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Float32:
+      if (is_integer(t) || t == Ty::pred || bits(t) < 32) fail(s, "a float where an integer belongs");
       if (t == Ty::f64)
         return constant(std::bit_cast<std::uint64_t>(
                             static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)))),
                         true);
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Float64:
+      if (is_integer(t) || t == Ty::pred || bits(t) < 32) fail(s, "a float where an integer belongs");
       if (t == Ty::f32)
         return constant(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value))), false);
       return constant(static_cast<std::uint64_t>(o.value), wide);
@@ -340,8 +372,25 @@ Handler Decoder::make(Form& form) {
       else fail(form.stmt, fmt::format("{} has no modifier '.{}' here", row->name, word));
     }
   }
+  check_parts(form);
   if (row->operands != "*") operands_by_pattern(form, row->operands);
-  return row->make(form);
+  const Handler handler = row->make(form);
+  if (handler && asks_for_all(row->name))
+    if (const std::string_view word = form.unasked(); !word.empty())
+      fail(form.stmt, fmt::format("{} has no modifier '.{}' with these types", row->name, word));
+  return handler;
+}
+
+/// "d|p" and "[map, {x, y}]" are only of the instructions that read the second part.
+void Decoder::check_parts(const Form& form) const {
+  for (std::size_t i = 0; i < form.stmt.operands.size(); ++i) {
+    const ptx::Operand& o = form.stmt.operands[i];
+    if (o.kind == Kind::Vector || o.parts.empty()) continue;
+    const bool ok = o.kind == Kind::Address ? form.name.find("bulk") != std::string_view::npos
+                                            : i == 0 && (form.name == "setp" || form.name == "shfl.sync" ||
+                                                         form.name == "match.all.sync" || form.name == "elect.sync");
+    if (!ok) fail(form.stmt, "an operand has a second part, which this instruction does not take");
+  }
 }
 
 /// "d0 0 0": destination and two sources of the first type; 1, 2: of the second, third; W: of the first widened;
@@ -374,6 +423,10 @@ void Decoder::operands_by_pattern(Form& form, std::string_view pattern) {
 
 void Decoder::append(Inst inst, const ptx::Stmt& s, const std::vector<Ref>& operands, Flow flow) {
   auto& pool = program_->operand_pool;
+  if (program_->code.size() == kMostInstructions)
+    fail(s, fmt::format("more than {} instructions, functions expanded", kMostInstructions));
+  if (operands.size() > kMostOperands)
+    fail(s, fmt::format("has {} operands; at most {}", operands.size(), kMostOperands));
   inst.info = static_cast<std::uint32_t>(program_->infos.size());
   inst.n_ops = static_cast<std::uint16_t>(operands.size());
   inst.control = flow != Flow::Next;
@@ -459,6 +512,7 @@ Handler Decoder::expand_call(Form& form) {
   if (!callee) return builtin_function(form, name, results, arguments);
   if (s.guard >= 0) fail(s, "a call under a predicate");
   if (callee->entry) fail(s, fmt::format("{} is a kernel, not a function", name));
+  if (frames_.size() == kDeepestCalls) fail(s, fmt::format("more than {} calls in one another", kDeepestCalls));
   for (const Frame* f : frames_)
     if (f->function == callee) fail(s, fmt::format("{} calls itself", callee->name));
   skip_ = true;
@@ -495,7 +549,8 @@ void Decoder::finish() {
       for (std::uint16_t k = 1; k < in.n_ops; ++k) next[i].push_back(static_cast<std::uint32_t>(in.ops[k]));
     if (flows_[i] == Flow::Next || (in.guard >= 0 && i + 1 < n)) next[i].push_back(i + 1);
   }
-  const std::vector<std::uint32_t> meet = reconvergence_points(next);
+  const auto meet = reconvergence_points(next);
+  if (meet.empty()) throw DeviceError(fmt::format("kernel {}: its branches are too tangled to be analysed", p.kernel));
   for (std::uint32_t i = 0; i < n; ++i) p.code[i].meet = meet[i];
   p.local_bytes = static_cast<std::uint32_t>(align_up(local_at_, 16));
   p.register_words = static_cast<std::uint32_t>(align_up(words_, 2 * kLanes));
@@ -513,7 +568,10 @@ std::shared_ptr<const Program> Decoder::run() {
   for (const ptx::Variable& v : entry_.params) {
     at = align_up(at, v.align);
     frame.params[v.name] = {Space::Param, at};
-    at += v.bytes;
+    at += std::min(v.bytes, kMostParameters + 1);
+    if (at > kMostParameters)
+      throw DeviceError(fmt::format("kernel {}: parameter {} of {} bytes makes more than {} bytes of parameters",
+                                    entry_.name, v.name, v.bytes, kMostParameters));
   }
   program_->param_bytes = static_cast<std::uint32_t>(at);
   open(frame, entry_);

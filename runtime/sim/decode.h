@@ -73,6 +73,9 @@ class Decoder {
   };
 
   void place_shared();
+  /// Room for a variable behind `at`; throws where the sum is more than `most`.
+  std::uint64_t reserve(std::uint32_t& at, const ptx::Variable&, std::uint64_t most, const char* what) const;
+  void check_parts(const Form&) const;
   void place_variable(const ptx::Variable&, Frame&);
   Ref new_slot(Ty);
   Ref special(std::string_view name, bool wide, const ptx::Stmt&);

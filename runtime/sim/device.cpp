@@ -137,7 +137,13 @@ void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* p
 // --- device
 // ------------------------------------------------------------------------------------------------------------
 
-SimDevice::SimDevice(Arch arch, int sms) : arch_(arch), sms_(sms), heap_(kTotalMemory) { open_profile(*this); }
+SimDevice::SimDevice(Arch arch, int sms)
+    : arch_(arch),
+      sms_(sms),
+      checks_(Checks::parse(env::KILN_SIM_CHECK())),
+      heap_(kTotalMemory, checks_.races || checks_.uninit) {
+  open_profile(*this);
+}
 SimDevice::~SimDevice() { close_profile(*this); }
 
 std::string SimDevice::name() const { return fmt::format("simulator ({}, {} SMs)", target(), sms_); }
@@ -173,6 +179,7 @@ void SimDevice::upload(DevicePtr dst, const void* src, std::size_t bytes) {
   refuse_while_capturing("upload");
   heap_.check(dst, bytes, "upload");
   if (bytes) std::memcpy(reinterpret_cast<void*>(dst), src, bytes);
+  heap_.written(dst, bytes);
 }
 void SimDevice::download(void* dst, DevicePtr src, std::size_t bytes) {
   refuse_while_capturing("download");
@@ -184,6 +191,7 @@ void SimDevice::fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) {
   refuse_while_capturing("fill");
   heap_.check(dst, bytes, "fill");
   if (bytes) std::memset(reinterpret_cast<void*>(dst), value, bytes);
+  heap_.written(dst, bytes);
 }
 std::optional<PointerInfo> SimDevice::pointer_info(DevicePtr at) const {
   const auto range = heap_.find(at);
@@ -227,17 +235,12 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
-    const Launch launch{program,
-                        *view,
-                        dims.grid,
-                        recipe.block,
-                        recipe.cluster,
-                        std::move(params),
-                        recipe.smem_bytes,
-                        static_cast<std::uint32_t>(sms_),
-                        Checks::parse(env::KILN_SIM_CHECK()),
-                        static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
-                        debug_};
+    const Launch launch{program,           *view,
+                        dims.grid,         recipe.block,
+                        recipe.cluster,    std::move(params),
+                        recipe.smem_bytes, static_cast<std::uint32_t>(sms_),
+                        checks_,           static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
+                        ++launches_,       debug_};
     const Debugged debugged(launch, image);
     found = execute(launch, tally);
     store_.add(launch, tally);

@@ -75,7 +75,9 @@ class SimDevice final : public DeviceImpl {
 
   const Arch arch_;
   const int sms_;
+  const Checks checks_;
   Heap heap_;
+  std::uint32_t launches_ = 0;
   std::atomic<int> capturing_{0};
   ProfileStore store_;
   std::mutex running_;        ///< held while a kernel runs; freeing memory waits for it

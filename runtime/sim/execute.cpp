@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/base/env.h"
@@ -109,7 +110,7 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
 
 namespace {
 
-/// The number of the first faulting cluster, and its report.
+/// The fault of the first faulting cluster.
 class FirstFault {
  public:
   bool before(std::uint64_t cluster) const { return cluster_.load(std::memory_order_relaxed) < cluster; }
@@ -117,24 +118,23 @@ class FirstFault {
     const std::scoped_lock lock(mutex_);
     if (f.cluster >= cluster_) return;
     cluster_ = f.cluster;
-    finding_ = f.finding;
+    fault_ = f;
   }
-  std::vector<Finding> findings() const {
-    return cluster_ == UINT64_MAX ? std::vector<Finding>{} : std::vector{finding_};
-  }
+  const Fault* fault() const { return fault_ ? &*fault_ : nullptr; }
 
  private:
   std::atomic<std::uint64_t> cluster_{UINT64_MAX};
   std::mutex mutex_;
-  Finding finding_;
+  std::optional<Fault> fault_;
 };
 
-void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Tally& tally) {
+void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, FirstFault& first, Tally& tally,
+                     Findings& found) {
   Cluster cluster;
   for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < launch.clusters();) {
     if (first.before(i)) break;
     try {
-      cluster.start(launch, tally, i);
+      cluster.start(launch, tally, found, nullptr, i);
       while (!cluster.run(UINT64_MAX)) {
       }
     } catch (const Fault& f) {
@@ -144,7 +144,8 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
   }
 }
 
-void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
+void run_communicating(const Launch& launch, FirstFault& first, Tally& tally, Findings& found) {
+  Journal journal;
   const std::uint64_t places =
       std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
   std::vector<Cluster> resident(
@@ -155,7 +156,7 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally) {
       // A place whose cluster ends within its slice takes the next one at once; so few are alive unless they wait.
       for (Cluster& c : resident) {
         while (c.started || next < launch.clusters()) {
-          if (!c.started) c.start(launch, tally, next++);
+          if (!c.started) c.start(launch, tally, found, &journal, next++);
           if (!c.run(kBlockSlice)) break;
           c.started = false;
           --left;
@@ -183,15 +184,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   tally = &own_tally;
   rank = own_rank;
   done = false;
-  // Both numbers count along x first.
-  std::uint64_t outer = cluster_number;
-  std::uint32_t inner = own_rank;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::uint32_t n = l.cluster[i], along = l.grid[i] / n;
-    id[i] = static_cast<std::uint32_t>(outer % along) * n + inner % n;
-    outer /= along;
-    inner /= n;
-  }
+  id = block_id(l, cluster_number, own_rank);
   linear = id[0] + std::uint64_t{l.grid[0]} * (id[1] + std::uint64_t{l.grid[1]} * id[2]);
   const Program& p = l.program;
   const std::uint32_t threads = l.threads(), n_warps = (threads + kLanes - 1) / kLanes;
@@ -200,7 +193,10 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
   mbarriers.clear();
-  races.start(shared_end());
+  ++starts;
+  if (!l.checks.races && !l.checks.uninit) shadow.reset();
+  else if (!shadow) shadow = std::make_unique<Shadow>(shared_end());
+  else shadow->written.clear();
   instructions = 0;
   warpgroups.resize((n_warps + kWarpgroup - 1) / kWarpgroup);
   for (Warpgroup& g : warpgroups) g.start();
@@ -224,6 +220,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.awaited = 0;
     w.look = false;
     for (Groups& g : w.groups) g.clear();
+    sim::start(w);
     w.wgmma.start(p);
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
@@ -250,12 +247,16 @@ bool Block::run(std::uint64_t quantum) {
   return ran;
 }
 
-void Cluster::start(const Launch& launch, Tally& tally, std::uint64_t n) {
+void Cluster::start(const Launch& launch, Tally& tally, Findings& found, Journal* journal, std::uint64_t n) {
+  findings = &found;
   number = n;
   started = true;
   met = false;
+  arriving.clear();
+  passed.clear();
   blocks.resize(launch.cluster_blocks());
   pending.start(launch.schedule, n);
+  time.start(blocks.size() * ((launch.threads() + kLanes - 1) / kLanes), launch.checks.races, journal);
   for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, tally, *this, n, r);
   if (launch.debug) launch.debug->started(*this);
 }
@@ -286,8 +287,9 @@ void Cluster::meet_if_all_arrived() {
     for (const Warp& w : b.warps)
       if (w.live & ~w.cluster_arrived) return;
   met = true;
+  passed = std::move(arriving);
+  arriving.clear();
   for (Block& b : blocks) {
-    b.races.order();
     for (Warp& w : b.warps) {
       w.cluster_arrived = 0;
       if (w.state == WarpState::AtClusterBarrier) w.state = WarpState::Ready;
@@ -295,27 +297,37 @@ void Cluster::meet_if_all_arrived() {
   }
 }
 
+namespace {
+
+std::size_t host_threads(const Launch& launch) {
+  if (launch.debug || launch.program.communicates) return 1;
+  const std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
+                                                      : std::max(1u, std::thread::hardware_concurrency());
+  return std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
+}
+
+}  // namespace
+
 std::vector<Finding> execute(const Launch& launch, Tally& tally) {
   FirstFault first;
   tally.start(launch.program);
+  const std::size_t n = host_threads(launch);
+  std::vector<Findings> found(n);
   if (launch.program.communicates) {
-    run_communicating(launch, first, tally);
-    return first.findings();
+    run_communicating(launch, first, tally, found[0]);
+    return Findings::conclude(launch, found, first.fault());
   }
-  std::uint64_t n = env::KILN_SIM_THREADS() > 0 ? static_cast<std::uint64_t>(env::KILN_SIM_THREADS())
-                                                : std::max(1u, std::thread::hardware_concurrency());
-  n = launch.debug ? 1 : std::max<std::uint64_t>(1, std::min(n, launch.clusters() / kBlocksPerThread));
   std::atomic<std::uint64_t> next{0};
   std::vector<Tally> totals(n - 1);
   for (Tally& t : totals) t.start(launch.program);
   {
     std::vector<std::jthread> others;
-    for (std::uint64_t i = 1; i < n; ++i)
-      others.emplace_back([&, i] { run_independent(launch, next, first, totals[i - 1]); });
-    run_independent(launch, next, first, tally);
+    for (std::size_t i = 1; i < n; ++i)
+      others.emplace_back([&, i] { run_independent(launch, next, first, totals[i - 1], found[i]); });
+    run_independent(launch, next, first, tally, found[0]);
   }
   for (const Tally& t : totals) tally.add(t);
-  return first.findings();
+  return Findings::conclude(launch, found, first.fault());
 }
 
 }  // namespace kiln::rt::sim

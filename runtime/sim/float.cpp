@@ -215,6 +215,7 @@ struct ApproxPair {
 
 template <class F>
 Handler approximate(Form& f, F) {
+  if (!f.has("approx")) return nullptr;
   f.float_modifiers();
   switch (f.type()) {
     case Ty::f32: return imap1<float, float>(ApproxLane<F>{});
@@ -410,7 +411,22 @@ Handler mixed_sub(Form& f) {
 Handler mixed_fma(Form& f) {
   return !mixed_operands(f, 4) ? nullptr : f.type(1) == Ty::f16 ? mixed_three<F16>() : mixed_three<BF16>();
 }
-Handler float_div(Form& f) { return wide_arithmetic<Div, 2>(f); }
+
+namespace {
+
+/// One of .approx, .full (of div.f32) and a rounding mode.
+bool precision_is_known(Form& f, bool full) {
+  const int n = f.has("approx") + (full && f.has("full")) + f.has("rn") + f.has("rz") + f.has("rm") + f.has("rp");
+  return n == 1;
+}
+
+}  // namespace
+
+Handler float_div(Form& f) {
+  return precision_is_known(f, f.type() == Ty::f32) && (f.type() == Ty::f32 || !f.has("approx"))
+             ? wide_arithmetic<Div, 2>(f)
+             : nullptr;
+}
 
 namespace {
 
@@ -428,11 +444,15 @@ Handler gross_approximation(F) {
 Handler make_rcp(Form& f) {
   if (f.type() == Ty::f64 && f.has("approx"))
     return f.has("ftz") ? gross_approximation([](double a) { return 1 / a; }) : nullptr;
-  return wide_arithmetic<Rcp, 1>(f);
+  return precision_is_known(f, false) ? wide_arithmetic<Rcp, 1>(f) : nullptr;
 }
-Handler make_sqrt(Form& f) { return wide_arithmetic<Sqrt, 1>(f); }
+Handler make_sqrt(Form& f) {
+  return precision_is_known(f, false) && (f.type() == Ty::f32 || !f.has("approx")) ? wide_arithmetic<Sqrt, 1>(f)
+                                                                                   : nullptr;
+}
 
 Handler make_rsqrt(Form& f) {
+  if (!f.has("approx")) return nullptr;
   if (f.type() == Ty::f64 && f.has("ftz")) return gross_approximation([](double a) { return 1 / std::sqrt(a); });
   if (f.type() == Ty::f64) return map1<double, double>([](double a) { return 1.0 / std::sqrt(a); });
   return approximate32(f, [](double a) { return 1.0 / std::sqrt(a); });

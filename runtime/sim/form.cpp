@@ -61,6 +61,7 @@ std::int64_t Form::immediate(std::size_t i) const {
 }
 
 void Form::float_modifiers() {
+  has("rn");  // as without
   if (has("rz")) inst.round = Round::Zero;
   if (has("rm")) inst.round = Round::Down;
   if (has("rp")) inst.round = Round::Up;

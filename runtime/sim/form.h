@@ -18,11 +18,18 @@ struct Form {
   const ptx::Stmt& stmt;
   Decoder& decoder;
   Inst& inst;
+  mutable std::uint64_t asked = 0;  ///< bits of the modifiers that has() found
 
   bool has(std::string_view mod) const {
-    for (std::string_view m : mods)
-      if (m == mod) return true;
+    for (std::size_t i = 0; i < mods.size(); ++i)
+      if (mods[i] == mod) return asked |= std::uint64_t{1} << (i & 63), true;
     return false;
+  }
+  /// A modifier that no call of has() asked for, or empty.
+  std::string_view unasked() const {
+    for (std::size_t i = 0; i < mods.size(); ++i)
+      if (!(asked >> (i & 63) & 1)) return mods[i];
+    return {};
   }
   Ty type(std::size_t i = 0) const { return i < types.size() ? types[i] : Ty::none; }
   std::size_t count() const { return stmt.operands.size(); }

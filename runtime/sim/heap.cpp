@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/sim/shadow.h"
 
 namespace kiln::rt::sim {
 namespace {
@@ -53,7 +54,7 @@ std::string HeapView::nearest(std::uint64_t address) const {
   return fmt::format("{} bytes {} the allocation 0x{:x} of {} bytes", distance, side, near->base, near->bytes);
 }
 
-Heap::Heap(std::size_t capacity) : capacity_(capacity) {}
+Heap::Heap(std::size_t capacity, bool shadowed) : capacity_(capacity), shadowed_(shadowed) {}
 
 Heap::~Heap() {
   for (const auto& [address, a] : live_)
@@ -107,11 +108,19 @@ std::uint64_t Heap::allocate(std::size_t bytes) {
     at = reinterpret_cast<std::uint64_t>(a.own.at) + kGap;
   }
   if (at == 0) refuse(", but the host has no address space left");
-  live_[at] = a;
+  if (shadowed_) a.shadow = std::make_unique<Shadow>(bytes);
+  live_[at] = std::move(a);
   used_ += bytes;
   // The address is valid again: what was freed there no longer explains a fault.
   std::erase_if(freed_, [&](const HeapRange& r) { return r.base < at + padded && at < r.end(); });
   view_.reset();
+  return at;
+}
+
+std::uint64_t Heap::allocate_zeroed(std::size_t bytes) {
+  const std::uint64_t at = allocate(bytes);
+  // Larger ones have fresh pages of their own.
+  if (with_gap(bytes) <= (std::size_t{1024} << (kClasses - 1))) std::memset(reinterpret_cast<void*>(at), 0, bytes);
   return at;
 }
 
@@ -120,12 +129,12 @@ void Heap::free(std::uint64_t address) {
   const auto it = live_.find(address);
   if (it == live_.end())
     throw DeviceError(fmt::format("free of 0x{:x}, which is not the start of a live allocation", address));
-  const Live a = it->second;
+  const Live a = std::move(it->second);
   live_.erase(it);
   used_ -= a.bytes;
   if (a.own.at) munmap(a.own.at, a.own.bytes);
   else slots_[static_cast<std::size_t>(a.size_class)].push_back(address);
-  freed_.push_back({address, a.bytes});
+  freed_.push_back({address, a.bytes, nullptr});
   if (freed_.size() > kFreedKept) freed_.pop_front();
   view_.reset();
 }
@@ -136,7 +145,7 @@ std::optional<HeapRange> Heap::find(std::uint64_t address) const {
   if (it == live_.begin()) return std::nullopt;
   --it;
   if (address != it->first && address - it->first >= it->second.bytes) return std::nullopt;
-  return HeapRange{it->first, it->second.bytes};
+  return HeapRange{it->first, it->second.bytes, it->second.shadow.get()};
 }
 
 void Heap::check(std::uint64_t address, std::size_t bytes, const char* what) const {
@@ -144,6 +153,11 @@ void Heap::check(std::uint64_t address, std::size_t bytes, const char* what) con
   if (v->find(address, bytes) == v->live.size())
     throw DeviceError(fmt::format("{} of {} bytes at 0x{:x}: {}, {}", what, bytes, address, v->describe(address).kind,
                                   v->describe(address).where));
+}
+
+void Heap::written(std::uint64_t address, std::size_t bytes) const {
+  if (!shadowed_ || bytes == 0) return;
+  if (const auto r = find(address)) r->shadow->written.set(address - r->base, bytes);
 }
 
 std::size_t Heap::used() const {
@@ -156,7 +170,7 @@ std::shared_ptr<const HeapView> Heap::view() const {
   if (!view_) {
     auto v = std::make_shared<HeapView>();
     v->live.reserve(live_.size());
-    for (const auto& [address, a] : live_) v->live.push_back({address, a.bytes});
+    for (const auto& [address, a] : live_) v->live.push_back({address, a.bytes, a.shadow.get()});
     v->freed.assign(freed_.begin(), freed_.end());
     v->capacity = capacity_;
     view_ = std::move(v);

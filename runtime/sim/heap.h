@@ -15,9 +15,12 @@
 
 namespace kiln::rt::sim {
 
+class Shadow;
+
 struct HeapRange {
   std::uint64_t base = 0;
   std::size_t bytes = 0;
+  Shadow* shadow = nullptr;  ///< null where the heap keeps none
   std::uint64_t end() const { return base + bytes; }
 };
 
@@ -42,8 +45,8 @@ struct HeapView {
 /// Thread-safe. Usable by any device whose memory is the host's.
 class Heap {
  public:
-  /// `capacity`: bytes that may be allocated at the same time.
-  explicit Heap(std::size_t capacity);
+  /// `capacity`: bytes that may be allocated at the same time. `shadowed`: accesses by kernels are checked.
+  explicit Heap(std::size_t capacity, bool shadowed = false);
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -51,12 +54,17 @@ class Heap {
   /// 256-byte aligned; 0 bytes give an address of their own that nothing may access. Throws DeviceError with the bytes
   /// asked for and the bytes left when the capacity (or the host's address space) is exceeded.
   std::uint64_t allocate(std::size_t bytes);
+  /// … of zero bytes, which a large one has without being written.
+  std::uint64_t allocate_zeroed(std::size_t bytes);
   /// Throws DeviceError if `address` is not the base of a live allocation.
   void free(std::uint64_t address);
   /// The allocation that contains `address`; a zero-byte one contains its base.
   std::optional<HeapRange> find(std::uint64_t address) const;
   /// Throws DeviceError naming `what` unless [address, address + bytes) lies in one allocation.
   void check(std::uint64_t address, std::size_t bytes, const char* what) const;
+
+  /// The host wrote [address, address + bytes), which lies in one allocation.
+  void written(std::uint64_t address, std::size_t bytes) const;
 
   std::size_t capacity() const { return capacity_; }
   std::size_t used() const;
@@ -70,6 +78,7 @@ class Heap {
   struct Live {
     std::size_t bytes = 0;
     int size_class = -1;  ///< -1: has a mapping of its own
+    std::unique_ptr<Shadow> shadow;
     Region own;
   };
   static constexpr int kClasses = 12;  ///< slots of 1 KiB << class
@@ -79,6 +88,7 @@ class Heap {
   static Region map(std::size_t bytes);
 
   const std::size_t capacity_;
+  const bool shadowed_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Live> live_;
   std::deque<HeapRange> freed_;

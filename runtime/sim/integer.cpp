@@ -281,6 +281,7 @@ Handler make_subc(Form& f) { return carry_form(f, f.has("cc") ? kIn | kOut | kBo
 Handler make_madc(Form& f) { return carry_mad_form(f, f.has("cc") ? kIn | kOut : kIn); }
 
 Handler make_mul24(Form& f) {
+  if (f.has("lo") == f.has("hi")) return nullptr;
   const auto pick = [&](auto t) -> Handler {
     using T = decltype(t);
     return f.has("hi") ? map2<T, T, T>([](T a, T b) { return mul24<T, true>(a, b); })
@@ -289,6 +290,12 @@ Handler make_mul24(Form& f) {
   return f.type() == Ty::u32 ? pick(std::uint32_t{}) : f.type() == Ty::s32 ? pick(std::int32_t{}) : nullptr;
 }
 Handler make_mad24(Form& f) {
+  if (f.has("sat")) {
+    using I = std::int32_t;
+    if (f.type() != Ty::s32 || !f.has("hi") || f.has("lo")) return nullptr;
+    return map3<I, I, I, I>([](I a, I b, I c) { return saturated(std::int64_t{mul24<I, true>(a, b)} + c); });
+  }
+  if (f.has("lo") == f.has("hi")) return nullptr;
   const auto pick = [&](auto t) -> Handler {
     using T = decltype(t);
     return f.has("hi") ? map3<T, T, T, T>([](T a, T b, T c) { return wrap_add(mul24<T, true>(a, b), c); })
@@ -327,6 +334,7 @@ std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
 
 template <int kMode>
 Handler dot_form(Form& f) {
+  if (f.count() != 4 || f.types.size() != 2) f.fail("needs two types, a result and three operands");
   f.dst(0, Ty::b32);
   for (std::size_t i = 1; i < 4; ++i) f.src(i, Ty::b32);
   const auto ok = [](Ty t) { return t == Ty::u32 || t == Ty::s32; };
@@ -343,6 +351,8 @@ Handler dot_form(Form& f) {
 }  // namespace
 
 Handler make_dp4a(Form& f) { return dot_form<4>(f); }
-Handler make_dp2a(Form& f) { return f.has("hi") ? dot_form<1>(f) : dot_form<0>(f); }
+Handler make_dp2a(Form& f) {
+  return f.has("hi") == f.has("lo") ? nullptr : f.has("hi") ? dot_form<1>(f) : dot_form<0>(f);
+}
 
 }  // namespace kiln::rt::sim

@@ -42,7 +42,7 @@ Tile from_lanes(const U32* d) {
 LaneAddresses rows_of(Warp& w, const Inst& in, Use use) {
   const U32 lanes = 8u * in.count;
   w.mask = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
-  const LaneAddresses rows = access(w, in, in.space, address_lanes(w, in, in.ops[0]), 16, use);
+  LaneAddresses rows = access(w, in, in.space, address_lanes(w, in, in.ops[0]), 16, use);
   if (rows.global_lanes)
     fault(FindingKind::Invalid, w, in, std::countr_zero(rows.global_lanes), "the row is not in shared memory");
   return rows;
@@ -64,10 +64,6 @@ template <bool kTrans>
 void stmatrix(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   const LaneAddresses rows = rows_of(w, in, Use::Store);
-  if (rows.contested) {
-    const int l = std::countr_zero(rows.contested);
-    report_race(w, in, l, rows.rivals[static_cast<std::size_t>(l)]);
-  }
   for (U32 m = 0; m < in.count; ++m) {
     const Tile tile = from_lanes<kTrans>(w.in<U32>(in.ops[m + 1]));
     for (U32 r = 0; r < 8; ++r) std::memcpy(rows.at[8 * m + r], tile[r].data(), 16);

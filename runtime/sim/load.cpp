@@ -18,12 +18,14 @@ class Variables {
   Variables(SimDevice& device, const ptx::Module& module) : device_(device) {
     for (const ptx::Variable& v : module.variables) {
       if (v.space != Space::Global && v.space != Space::Const) continue;
-      const std::uint64_t at = device.heap().allocate(v.bytes);
+      if (symbols_.contains(v.name) && v.external) continue;
+      if (symbols_.contains(v.name)) throw DeviceError(fmt::format("variable {} is declared twice", v.name));
+      const std::uint64_t at = device.heap().allocate_zeroed(v.bytes);
       owned_.push_back(at);
       symbols_[v.name] = {Space::Global, at};
       auto* bytes = reinterpret_cast<std::byte*>(at);
-      std::memset(bytes, 0, v.bytes);
       if (!v.init.empty()) std::memcpy(bytes, v.init.data(), v.init.size());
+      device.heap().written(at, v.bytes);
     }
     for (const ptx::Variable& v : module.variables)
       for (const ptx::Variable::Fixup& f : v.addresses) point(v, f);
@@ -75,7 +77,8 @@ void check_recipe(const KernelImage& image, const ptx::Function& f, const Arch& 
   const std::uint64_t blocks = std::uint64_t{r.cluster[0]} * r.cluster[1] * r.cluster[2];
   const std::uint64_t most_blocks = r.nonportable_cluster ? 16 : 8;
   if (blocks == 0 || blocks > most_blocks)
-    throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; must be 1 to {}", image.name, blocks, most_blocks));
+    throw DeviceError(
+        fmt::format("kernel {}: clusters of {} blocks; must be 1 to {}", image.name, blocks, most_blocks));
   if (blocks > 1 && arch.number < 90)
     throw DeviceError(fmt::format("kernel {}: clusters of {} blocks; {} has none", image.name, blocks, arch.name()));
 }

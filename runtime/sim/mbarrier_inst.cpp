@@ -23,11 +23,7 @@ constexpr U32 kBytes = 8;
 template <class F>
 void each_place(Warp& w, const Inst& in, Use use, F&& f) {
   const auto address = address_lanes(w, in, in.ops[0]);
-  const LaneAddresses a = access(w, in, in.space, address, kBytes, use);
-  if (a.contested) {
-    const int l = std::countr_zero(a.contested);
-    report_race(w, in, l, a.rivals[static_cast<std::size_t>(l)]);
-  }
+  access(w, in, in.space, address, kBytes, use);
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
     f(l, shared_place(w, in, l, in.space, address[static_cast<std::size_t>(l)]));
@@ -163,7 +159,10 @@ void pending_count(Warp& w, const Inst& in) {
   }
 }
 
-void fence_init(Warp& w, const Inst&) { fence_mbarriers(w); }
+void fence_init(Warp& w, const Inst&) {
+  fence_mbarriers(w);
+  fence(w);
+}
 void fence_async(Warp& w, const Inst&) {
   fence_mbarriers(w);
   fence_proxy_async(w);

@@ -14,6 +14,7 @@ namespace {
 
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
+constexpr U32 kMaxAccess = 32;  // bytes of a lane
 
 /// One element of every active lane, from memory type M into register words R.
 template <class M, class R>
@@ -26,14 +27,8 @@ void load_element(const Warp& w, const LaneAddresses& a, Ref dst, U32 offset) {
   });
 }
 template <class M, class R>
-void store_element(const Warp& w, const Inst& in, const LaneAddresses& a, Ref src, U32 offset) {
+void store_element(const Warp& w, const LaneAddresses& a, Ref src, U32 offset) {
   const auto* s = w.in<R>(src);
-  for (U32 m = a.contested; m; m &= m - 1) {
-    const int l = std::countr_zero(m);
-    const M v = static_cast<M>(s[l]);
-    if (std::memcmp(a.at[static_cast<std::size_t>(l)] + offset, &v, sizeof v))
-      report_race(w, in, l, a.rivals[static_cast<std::size_t>(l)]);
-  }
   each_lane(w.mask, [&, s](int l) {
     const M v = static_cast<M>(s[l]);
     std::memcpy(a.at[static_cast<std::size_t>(l)] + offset, &v, sizeof v);
@@ -47,8 +42,25 @@ void load(Warp& w, const Inst& in) {
 }
 template <class M, class R>
 void store(Warp& w, const Inst& in) {
-  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Store);
-  for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, in, a, in.ops[i + 1], i * in.size);
+  const U32 bytes = in.size * in.count;
+  const Checks& checks = w.block->launch->checks;
+  if (!checks.races && !checks.uninit) {
+    const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), bytes, Use::Store);
+    for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
+    return;
+  }
+  // The checks compare the data with what is there.
+  alignas(32) std::byte data[kLanes * kMaxAccess];
+  for (U32 i = 0; i < in.count; ++i) {
+    const auto* s = w.in<R>(in.ops[i + 1]);
+    each_lane(w.mask, [&, s](int l) {
+      const M v = static_cast<M>(s[l]);
+      std::memcpy(data + static_cast<U32>(l) * bytes + i * in.size, &v, sizeof v);
+    });
+  }
+  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), bytes, Use::Store, data);
+  each_lane(w.mask & ~a.stored,
+            [&](int l) { std::memcpy(a.at[static_cast<std::size_t>(l)], data + static_cast<U32>(l) * bytes, bytes); });
 }
 
 /// A load from one place of the kernel's parameters, known to be inside: once for all lanes.
@@ -103,7 +115,7 @@ Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
   if (parts.size() != n) f.fail(fmt::format("has {} data operands, needs {}", parts.size(), n));
   f.inst.size = static_cast<std::uint8_t>(bytes(t));
   f.inst.count = static_cast<std::uint8_t>(n);
-  if (bytes(t) * n > 32) return nullptr;
+  if (bytes(t) * n > kMaxAccess) return nullptr;
   bool wide = bits(t) == 64;
   for (const ptx::Operand& p : parts) wide |= f.register_bits(p) == 64;
   const Ty reg = wide ? Ty::b64 : bits(t) < 32 && !kLoad ? t : Ty::b32;
@@ -124,7 +136,10 @@ void memory_modifiers(Form& f) {
   if (f.has("shared::cluster")) f.inst.space = Space::Cluster;
   if (f.has("local")) f.inst.space = Space::Local;
   if (f.has("param") || f.has("param::entry") || f.has("param::func")) f.inst.space = Space::Param;
-  f.inst.ordered = f.has("volatile") || f.has("relaxed") || f.has("acquire") || f.has("release") || f.has("acq_rel");
+  f.inst.acquires = f.has("acquire") || f.has("acq_rel");
+  f.inst.releases = f.has("release") || f.has("acq_rel");
+  if (f.has("volatile") || f.has("relaxed") || f.inst.acquires || f.inst.releases)
+    f.inst.scope = f.has("cta") ? 1 : f.has("cluster") ? 2 : 3;
   // Those of a smaller scope order nothing between clusters.
   const bool ordered = f.has("volatile") || f.has("gpu") || f.has("sys");
   if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();

@@ -2,62 +2,204 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/sim/memory.h"
+#include "runtime/sim/racecheck.h"
 #include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
 namespace {
 
-void order_all(Warp& w) {
-  for (Block& b : w.block->cluster->blocks) b.races.order();
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+void join_times(std::vector<U32>& to, const std::vector<U32>& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  U32* t = to.data();
+  const U32* f = from.data();
+  for (std::size_t i = 0, n = from.size(); i < n; ++i) t[i] = std::max(t[i], f[i]);
 }
 
-std::byte* shared_access(Agent& a, Block& b, std::uint64_t at, std::uint32_t bytes, bool writes) {
-  Warp& w = *a.issuer;
-  if (at < kSharedBase || at > b.shared_end() || bytes > b.shared_end() - at)
-    fault(FindingKind::OutOfBounds, w, *a.inst, a.lane,
-          fmt::format("out-of-bounds shared {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}",
-                      writes ? "store" : "load", bytes, at, b.shared_end() - kSharedBase, kSharedBase));
-  const Races::Access mine{0, a.inst->info, warp_in_cluster(w), false};
-  const Races::Access* other = writes ? b.races.write(at, bytes, mine) : b.races.read(at, bytes, mine);
-  if (other) report_race(w, *a.inst, a.lane, *other);
-  return b.shared_bytes() + at;
+Timeline& timeline(const Warp& w) { return w.block->cluster->time; }
+
+/// What the warp does from now on, nobody knows yet.
+void tick(Warp& w) {
+  Knowledge& k = w.order;
+  k.clock.known[k.self] = ++timeline(w).now[k.self];
+  k.snapshot.reset();
+}
+
+const std::shared_ptr<const Clock>& snapshot(Warp& w) {
+  Knowledge& k = w.order;
+  if (!k.snapshot) k.snapshot = std::make_shared<const Clock>(k.clock);
+  return k.snapshot;
+}
+
+void learn(Warp& w, const Clock& from) {
+  w.order.clock.join(from);
+  w.order.snapshot.reset();
+}
+
+/// An entry of the journal that tells what the clock holds.
+U32 tell(const Warp& w, const Clock& c) {
+  auto times = std::make_shared<Journal::Times>(c.known);
+  times->resize(timeline(w).now.size());
+  times->insert(times->end(), c.fenced.begin(), c.fenced.end());
+  times->resize(2 * timeline(w).now.size());
+  return c.journal->add(static_cast<U32>(w.block->cluster->number), std::move(times), c.abroad);
 }
 
 }  // namespace
 
+void Clock::join(const Clock& other) {
+  join_times(known, other.known);
+  join_times(fenced, other.fenced);
+  if (other.abroad == 0) return;
+  journal = other.journal;
+  abroad = journal->join(abroad, other.abroad);
+}
+
+void Timeline::start(std::size_t warps, bool races, Journal* of_launch) {
+  on = races;
+  variables.clear();
+  if (!on) return;
+  now.resize(warps * kComponents);
+  origin = now;
+  journal = of_launch ? of_launch : &own;
+  if (!of_launch) own = {};
+}
+
+void start(Warp& w) {
+  Timeline& t = timeline(w);
+  if (!t.on) return;
+  Knowledge& k = w.order;
+  const auto number = static_cast<U32>(w.block->rank * w.block->warps.size() + w.index);
+  k.self = number * kComponents;
+  k.issued = 0;
+  k.clock.known = k.clock.fenced = t.origin;
+  k.clock.abroad = 0;
+  k.clock.journal = t.journal;
+  k.at_fence.reset();
+  k.told = 0;
+  k.taken.clear();
+  tick(w);
+}
+
 Agent issue(Warp& w, const Inst& in, int lane, Proxy proxy) {
-  return {&w, &in, static_cast<std::uint8_t>(lane), proxy};
+  Agent a{&w, &in, static_cast<std::uint8_t>(lane), proxy, 0, 0, nullptr};
+  if (!timeline(w).on) return a;
+  a.component = static_cast<std::uint16_t>(w.order.self + 1 + w.order.issued++ % kOperationComponents);
+  a.known = snapshot(w);
+  return a;
 }
 
-void release(Warp& w, Clock&) { order_all(w); }
-void acquire(Warp& w, const Clock&) { order_all(w); }
-void release_relaxed(Warp& w, Clock&) { order_all(w); }
-void acquire_relaxed(Warp& w, const Clock&) { order_all(w); }
-void release(const Agent& a, Clock&) { order_all(*a.issuer); }
-void fence_proxy_async(Warp& w) { order_all(w); }
+void release(Warp& w, Clock& into) {
+  if (!timeline(w).on) return;
+  into.join(w.order.clock);
+  tick(w);
+}
+void acquire(Warp& w, const Clock& from) {
+  if (timeline(w).on) learn(w, from);
+}
+void release_relaxed(Warp& w, Clock& into) {
+  if (w.order.at_fence) into.join(*w.order.at_fence);
+}
+void acquire_relaxed(Warp& w, const Clock& from) {
+  if (timeline(w).on) w.order.taken.join(from);
+}
+void release(const Agent& a, Clock& into) {
+  if (!a.known) return;
+  into.join(*a.known);
+  if (into.known.size() <= a.component) into.known.resize(a.component + 1u);
+  into.known[a.component] = std::max(into.known[a.component], a.time);
+}
 
-const std::byte* shared_read(Agent& a, Block& b, std::uint64_t at, std::uint32_t bytes) {
-  return shared_access(a, b, at, bytes, false);
+void fence(Warp& w) {
+  if (!timeline(w).on) return;
+  Knowledge& k = w.order;
+  learn(w, k.taken);
+  k.taken.clear();
+  k.at_fence = snapshot(w);
+  k.told = 0;
+  tick(w);
 }
-std::byte* shared_write(Agent& a, Block& b, std::uint64_t at, std::uint32_t bytes) {
-  return shared_access(a, b, at, bytes, true);
+
+void fence_proxy_async(Warp& w) {
+  if (!timeline(w).on) return;
+  Knowledge& k = w.order;
+  for (U32 c = k.self; c < k.self + kComponents; ++c) k.clock.fenced[c] = k.clock.known[c];
+  tick(w);
 }
-std::byte* shared_update(Agent& a, Block& b, std::uint64_t at, std::uint32_t bytes) {
-  return shared_access(a, b, at, bytes, true);
+
+void synchronise_shared(Warp& w, const Inst& in, Use use, U32 rank, U64 address) {
+  Timeline& t = timeline(w);
+  if (!t.on) return;
+  const U64 key = U64{rank} << 32 | address;
+  if (use != Use::Store)
+    if (const auto v = t.variables.find(key); v != t.variables.end()) {
+      if (in.acquires) acquire(w, v->second);
+      else acquire_relaxed(w, v->second);
+    }
+  if (use == Use::Load) return;
+  if (in.releases) release(w, t.variables[key]);
+  else if (w.order.at_fence) release_relaxed(w, t.variables[key]);
 }
-const std::byte* global_read(Agent& a, std::uint64_t address, std::uint32_t bytes) {
-  check_global_range(*a.issuer, *a.inst, a.lane, address, bytes, 1, "global load");
-  return reinterpret_cast<const std::byte*>(address);
+
+void synchronise_global(Warp& w, const Inst& in, Use use, U64 address) {
+  Timeline& t = timeline(w);
+  if (!t.on) return;
+  Knowledge& k = w.order;
+  Journal& j = *t.journal;
+  if (use != Use::Store)
+    if (const auto v = j.variables.find(address); v != j.variables.end()) {
+      Clock& to = in.acquires ? k.clock : k.taken;
+      to.journal = &j;
+      to.abroad = j.join(to.abroad, v->second);
+      if (in.acquires) k.snapshot.reset();
+    }
+  if (use == Use::Load) return;
+  U32 entry = 0;
+  if (in.releases) {
+    entry = tell(w, k.clock);
+    tick(w);
+  } else if (k.at_fence) {
+    if (k.told == 0) k.told = tell(w, *k.at_fence);
+    entry = k.told;
+  }
+  if (entry == 0) return;
+  U32& variable = j.variables[address];
+  variable = j.join(variable, entry);
 }
-std::byte* global_write(Agent& a, std::uint64_t address, std::uint32_t bytes) {
-  check_global_range(*a.issuer, *a.inst, a.lane, address, bytes, 1, "global store");
+
+namespace {
+
+std::byte* shared_access(Agent& a, Block& b, U64 at, U32 bytes, Use use) {
+  Warp& w = *a.issuer;
+  if (at < kSharedBase || at > b.shared_end() || bytes > b.shared_end() - at)
+    fault(FindingKind::OutOfBounds, w, *a.inst, a.lane,
+          fmt::format("out-of-bounds shared {} of {} bytes at 0x{:x}; it has {} bytes from 0x{:x}", name(use), bytes,
+                      at, b.shared_end() - kSharedBase, kSharedBase));
+  check_shared(a, b, at, bytes, use);
+  return b.shared_bytes() + at;
+}
+
+std::byte* global_access(Agent& a, U64 address, U32 bytes, Use use) {
+  const char* what = use == Use::Load ? "global load" : use == Use::Store ? "global store" : "global reduction";
+  check_global_range(*a.issuer, *a.inst, a.lane, address, bytes, 1, what);
+  check_global(a, address, bytes, use);
   return reinterpret_cast<std::byte*>(address);
 }
 
-std::byte* global_update(Agent& a, std::uint64_t address, std::uint32_t bytes) {
-  check_global_range(*a.issuer, *a.inst, a.lane, address, bytes, 1, "global reduction");
-  return reinterpret_cast<std::byte*>(address);
+}  // namespace
+
+const std::byte* shared_read(Agent& a, Block& b, U64 at, U32 bytes) {
+  return shared_access(a, b, at, bytes, Use::Load);
 }
+std::byte* shared_write(Agent& a, Block& b, U64 at, U32 bytes) { return shared_access(a, b, at, bytes, Use::Store); }
+std::byte* shared_update(Agent& a, Block& b, U64 at, U32 bytes) { return shared_access(a, b, at, bytes, Use::Atomic); }
+const std::byte* global_read(Agent& a, U64 address, U32 bytes) { return global_access(a, address, bytes, Use::Load); }
+std::byte* global_write(Agent& a, U64 address, U32 bytes) { return global_access(a, address, bytes, Use::Store); }
+std::byte* global_update(Agent& a, U64 address, U32 bytes) { return global_access(a, address, bytes, Use::Atomic); }
 
 }  // namespace kiln::rt::sim

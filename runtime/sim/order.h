@@ -3,9 +3,17 @@
 // Warps are agents, and so is each asynchronous operation (cp.async, bulk and tensor copies, wgmma), which starts with
 // what its issuer knew. Synchronisation hands knowledge on: the one that arrives releases what it knows into a Clock,
 // those that pass acquire it. Accesses to shared and global memory are checked against what their agent knows.
+//
+// Time is counted by component: each warp of a cluster has one for itself and some for its asynchronous operations,
+// which take them in turn. A warp's time grows when it releases, an operation's is taken when it first accesses memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/sim/journal.h"
 
 namespace kiln::rt::sim {
 
@@ -17,12 +25,50 @@ struct Warp;
 /// proxy wrote the other sees only behind a proxy fence (or the completion of the asynchronous operation).
 enum class Proxy : std::uint8_t { Generic, Async };
 
+/// What an access does. An Atomic reads and writes.
+enum class Use : std::uint8_t { Load, Store, Atomic };
+
 /// What an agent knows: how far the others had come.
-class Clock {
- public:
-  void join(const Clock&) {}
-  void clear() {}
+struct Clock {
+  std::vector<std::uint32_t> known;   ///< time by component; those beyond the end have none
+  std::vector<std::uint32_t> fenced;  ///< … up to which generic writes may be seen by the async proxy
+  std::uint32_t abroad = 0;           ///< of other clusters: an entry of the journal
+  Journal* journal = nullptr;
+
+  void join(const Clock&);
+  void clear() { known.clear(), fenced.clear(), abroad = 0; }
+  bool knows(std::uint32_t component, std::uint32_t time) const {
+    return component < known.size() && known[component] >= time;
+  }
 };
+
+constexpr std::uint32_t kOperationComponents = 4;
+constexpr std::uint32_t kComponents = 1 + kOperationComponents;  ///< of a warp
+
+/// What a warp knows.
+struct Knowledge {
+  Clock clock;
+  std::uint32_t self = 0;                 ///< its component; those of its operations follow
+  std::uint32_t issued = 0;               ///< operations
+  std::shared_ptr<const Clock> snapshot;  ///< a copy of the clock; null: changed since
+  std::shared_ptr<const Clock> at_fence;  ///< the clock at the last fence; null: there was none
+  std::uint32_t told = 0;                 ///< entry of the journal for at_fence; 0: none yet
+  Clock taken;                            ///< by relaxed operations since the last fence
+};
+
+/// The times of a cluster's components, and its variables by which agents synchronise.
+struct Timeline {
+  bool on = false;                                     ///< races are looked for
+  std::vector<std::uint32_t> now;                      ///< the latest of each component
+  std::vector<std::uint32_t> origin;                   ///< … when the cluster started
+  std::unordered_map<std::uint64_t, Clock> variables;  ///< in shared memory: by rank and address
+  Journal own;
+  Journal* journal = &own;  ///< that of the launch if its clusters may wait for one another
+
+  void start(std::size_t warps, bool races, Journal* of_launch);
+};
+/// The first moment of a warp: all that came before its cluster is known.
+void start(Warp&);
 
 /// One asynchronous operation. Copies are cheap.
 struct Agent {
@@ -30,6 +76,9 @@ struct Agent {
   const Inst* inst = nullptr;  ///< that issued it
   std::uint8_t lane = 0;       ///< … of the issuer
   Proxy proxy = Proxy::Async;
+  std::uint16_t component = 0;
+  std::uint32_t time = 0;              ///< 0 until it accesses memory
+  std::shared_ptr<const Clock> known;  ///< null: races are not looked for
 };
 
 /// The operation that `lane` issues now.
@@ -44,8 +93,15 @@ void release_relaxed(Warp&, Clock& into);
 void acquire_relaxed(Warp&, const Clock& from);
 /// The completion of an operation.
 void release(const Agent&, Clock& into);
+/// membar and fence, of any scope.
+void fence(Warp&);
 /// fence.proxy.async: what the warp wrote so far, the async proxy may see. A fence by another warp does not count.
 void fence_proxy_async(Warp&);
+
+/// A strong access (volatile, relaxed, acquire, release, atomic) to a variable by which agents may synchronise: an
+/// address in global memory, or in shared memory of the block of this rank.
+void synchronise_global(Warp&, const Inst&, Use, std::uint64_t address);
+void synchronise_shared(Warp&, const Inst&, Use, std::uint32_t rank, std::uint64_t address);
 
 /// Host addresses of [at, at + bytes) of the block's shared memory, or of global memory, for a read or write that the
 /// operation makes now. Throw Fault at the issuing instruction where nothing may be accessed; races and uninitialised

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -15,6 +16,12 @@ namespace kiln::rt::sim::ptx {
 namespace {
 
 using Kind = Operand::Kind;
+
+// What a text may ask for; far beyond what any compiler writes, and small enough that no text makes the host suffer.
+constexpr std::size_t kDeepest = 64;               // { } in one another, of statements, operands and initial values
+constexpr std::uint64_t kMostRegisters = 1 << 20;  // that a function declares
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // of a variable
+constexpr std::int64_t kLargestAlignment = 1 << 16;
 
 bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
 
@@ -50,6 +57,20 @@ class Parser {
   std::string shown() const {
     return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text);
   }
+
+  /// Counts how deep the caller is nested while it lives.
+  class Deeper {
+   public:
+    explicit Deeper(Parser& p) : p_(p) {
+      if (++p_.depth_ > kDeepest) p_.fail(fmt::format("more than {} pairs of brackets in one another", kDeepest));
+    }
+    ~Deeper() { --p_.depth_; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+
+   private:
+    Parser& p_;
+  };
 
   void expect(char c) {
     if (!accept(c)) fail(fmt::format("expected '{}', found {}", c, shown()));
@@ -144,9 +165,17 @@ class Parser {
     next();
     const std::string_view text = next().text;
     const std::size_t dot = text.find('.');
-    if (dot == std::string_view::npos) fail(fmt::format("expected a version as 8.0, found '{}'", text));
-    module_.version =
-        std::atoi(std::string(text.substr(0, dot)).c_str()) * 10 + std::atoi(std::string(text.substr(dot + 1)).c_str());
+    int major = 0, minor = 0;
+    if (dot == std::string_view::npos || !digits(text.substr(0, dot), major) || !digits(text.substr(dot + 1), minor) ||
+        major > 99 || minor > 9)
+      fail(fmt::format("expected a version as 8.0, found '{}'", text));
+    module_.version = major * 10 + minor;
+  }
+  /// The whole text as a number.
+  template <class T>
+  static bool digits(std::string_view text, T& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return !text.empty() && error == std::errc() && end == text.data() + text.size();
   }
 
   /// Directives that may stand anywhere; true if one was read.
@@ -227,7 +256,7 @@ class Parser {
     while (peek().kind == Token::Kind::Ident && peek().text[0] == '.') {
       const std::string_view word = next().text.substr(1);
       if (word == "align" && pointee) integer();
-      else if (word == "align") v.align = static_cast<std::uint32_t>(integer());
+      else if (word == "align") v.align = alignment();
       else if (word == "v2") vector = 2;
       else if (word == "v4") vector = 4;
       else if (word == "attribute") skip_parentheses();
@@ -241,13 +270,27 @@ class Parser {
     return type;
   }
 
+  std::uint32_t alignment() {
+    const std::int64_t n = integer();
+    if (n < 1 || n > kLargestAlignment || (n & (n - 1)))
+      fail(fmt::format("an alignment of {}; must be a power of two up to {}", n, kLargestAlignment));
+    return static_cast<std::uint32_t>(n);
+  }
+
   void declarator(Variable& v, Ty type) {
     v.name = ident("a variable name");
+    bool open = false;  // x[]: as long as its initial value
     while (accept('[')) {
-      v.bytes *= peek().is(']') ? 0 : static_cast<std::uint64_t>(integer());
+      const std::int64_t n = peek().is(']') ? 0 : integer();
+      open |= peek(0).is(']') && n == 0;
+      if (n < 0 || (n > 0 && v.bytes > kMostBytes / static_cast<std::uint64_t>(n)))
+        fail(fmt::format("variable {} of {} elements of {} bytes; at most {} bytes", v.name, n, v.bytes, kMostBytes));
+      v.bytes *= static_cast<std::uint64_t>(n);
       expect(']');
     }
     if (accept('=')) initialiser(v, type);
+    if (v.init.size() > v.bytes && !open)
+      fail(fmt::format("the initial value of {} has {} bytes, the variable {}", v.name, v.init.size(), v.bytes));
     v.bytes = std::max<std::uint64_t>(v.bytes, v.init.size());
   }
 
@@ -258,6 +301,7 @@ class Parser {
 
   void initialiser(Variable& v, Ty type) {
     if (accept('{')) {
+      const Deeper deeper(*this);
       if (!peek().is('}')) do
           initialiser(v, type);
         while (accept(','));
@@ -273,6 +317,7 @@ class Parser {
         symbol = ident("a variable");
         expect(')');
       }
+      if (size != 8) fail(fmt::format("the address of {} in {} bytes; needs 8", symbol, size));
       v.addresses.push_back({v.init.size(), symbol});
       if (accept('+')) value = static_cast<std::uint64_t>(integer());
     } else {
@@ -300,6 +345,7 @@ class Parser {
     scopes_.clear();
     block(0);
     f_ = nullptr;
+    if (!names_.insert(f.name).second) fail_at(f.line, fmt::format("{} is defined twice", f.name));
     module_.functions.push_back(std::move(f));
   }
 
@@ -338,6 +384,7 @@ class Parser {
   // --- bodies ---
   void block(std::uint32_t parent) {
     expect('{');
+    const Deeper deeper(*this);
     scopes_.emplace_back();
     scopes_.back().id = static_cast<std::uint32_t>(f_->scope_parents.size());
     f_->scope_parents.push_back(parent);
@@ -389,7 +436,11 @@ class Parser {
       const std::string_view name = ident("a register name");
       const auto first = static_cast<std::uint32_t>(f_->regs.size());
       if (accept('<')) {
-        const auto count = static_cast<std::uint32_t>(integer());
+        const std::int64_t n = integer();
+        if (n < 0 || static_cast<std::uint64_t>(n) > kMostRegisters - std::min(kMostRegisters, f_->regs.size()))
+          fail(
+              fmt::format("{} more registers after {}; a function may declare {}", n, f_->regs.size(), kMostRegisters));
+        const auto count = static_cast<std::uint32_t>(n);
         expect('>');
         scopes_.back().ranges[name] = {first, count};
         f_->reg_names.push_back({name, true, first, count});
@@ -404,13 +455,13 @@ class Parser {
   }
 
   bool find_register(std::string_view name, std::uint32_t& out) const {
-    std::size_t digits = name.size();
+    std::size_t digits = name.size();  // where the number begins
     while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
     std::uint32_t number = 0;
-    std::from_chars(name.data() + digits, name.data() + name.size(), number);
+    const bool numbered = Parser::digits(name.substr(digits), number) && (number == 0 || name[digits] != '0');
     for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s) {
       if (const auto it = s->regs.find(name); it != s->regs.end()) return out = it->second, true;
-      if (digits == name.size()) continue;
+      if (!numbered) continue;
       const auto range = s->ranges.find(name.substr(0, digits));
       if (range != s->ranges.end() && number < range->second.second) return out = range->second.first + number, true;
     }
@@ -450,6 +501,7 @@ class Parser {
   }
 
   Operand simple_operand() {
+    const Deeper deeper(*this);
     if (accept('!')) {
       Operand o = simple_operand();
       o.negated = true;
@@ -525,9 +577,10 @@ class Parser {
 
   Module& module_;
   std::vector<Token> tokens_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, depth_ = 0;
   Loc loc_;
   Function* f_ = nullptr;
+  std::set<std::string_view> names_;  ///< of the functions
   std::vector<Scope> scopes_;
 };
 

@@ -62,7 +62,10 @@ struct Inst {
   bool sign = false;             ///< memory: extend the sign into a wider register
   bool wide = false;             ///< memory: the data registers are 64-bit
   bool wide_address = false;
-  bool ordered = false;  ///< memory: the access has an order (volatile, acquire, …)
+  std::uint8_t scope =
+      0;  ///< memory: 0: weak; strong (volatile, relaxed …) in 1: the block, 2: the cluster, 3: the device
+  bool acquires = false;
+  bool releases = false;
   bool control = false;  ///< runs even when no lane is active
   bool watched = false;  ///< touches a register that a wgmma of the kernel names, and is none itself
 };

@@ -10,10 +10,34 @@ namespace {
 
 std::string id_text(const std::array<std::uint32_t, 3>& v) { return fmt::format("({}, {}, {})", v[0], v[1], v[2]); }
 
-std::array<std::uint32_t, 3> thread_of(const Warp& w, int lane) {
-  const auto& n = w.block->launch->block;
-  const std::uint32_t t = w.index * kLanes + static_cast<std::uint32_t>(lane);
+std::array<std::uint32_t, 3> thread_of(const Launch& launch, std::uint32_t warp, int lane) {
+  const auto& n = launch.block;
+  const std::uint32_t t = warp * kLanes + static_cast<std::uint32_t>(lane);
   return {t % n[0], t / n[0] % n[1], t / n[0] / n[1]};
+}
+
+/// Who made an access.
+struct Who {
+  std::array<std::uint32_t, 3> block;
+  std::uint32_t rank, warp;
+};
+Who who(const Launch& launch, const Access& a) {
+  const std::uint32_t warps = (launch.threads() + kLanes - 1) / kLanes, number = a.component / kComponents;
+  return {block_id(launch, a.cluster, number / warps), number / warps, number % warps};
+}
+
+Finding finding(FindingKind kind, const Launch& launch, const std::array<std::uint32_t, 3>& block, std::uint32_t warp,
+                std::uint32_t inst, int lane, const std::string& what) {
+  const Program& p = launch.program;
+  const InstInfo& i = p.infos[inst];
+  Finding f{
+      kind,        p.kernel, block, warp, lane, thread_of(launch, warp, std::max(lane, 0)), i.line, std::string(i.text),
+      place(p, i), {}};
+  const std::string by = lane < 0 ? fmt::format("warp {}", warp)
+                                  : fmt::format("warp {}, lane {}, thread {}", warp, lane, id_text(f.thread));
+  f.message = fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", f.where, f.kernel, what,
+                          id_text(f.block), by, f.ptx_line, f.ptx);
+  return f;
 }
 
 }  // namespace
@@ -29,17 +53,38 @@ std::string full_place(const Program& p, const InstInfo& i) {
   return fmt::format("{} (ptx line {}: {})", place(p, i), i.line, i.text);
 }
 
+std::array<std::uint32_t, 3> block_id(const Launch& launch, std::uint64_t cluster, std::uint32_t rank) {
+  std::array<std::uint32_t, 3> id;
+  for (std::size_t i = 0; i < 3; ++i) {  // both numbers count along x first
+    const std::uint32_t n = launch.cluster[i], along = launch.grid[i] / n;
+    id[i] = static_cast<std::uint32_t>(cluster % along) * n + rank % n;
+    cluster /= along;
+    rank /= n;
+  }
+  return id;
+}
+
 Finding finding(FindingKind kind, const Warp& w, const Inst& in, int lane, const std::string& what) {
-  const Program& p = w.block->launch->program;
-  const InstInfo& i = p.infos[in.info];
-  Finding f{
-      kind,        p.kernel, w.block->id, w.index, lane, thread_of(w, std::max(lane, 0)), i.line, std::string(i.text),
-      place(p, i), {}};
-  const std::string who = lane < 0 ? fmt::format("warp {}", w.index)
-                                   : fmt::format("warp {}, lane {}, thread {}", w.index, lane, id_text(f.thread));
-  f.message = fmt::format("{}: kernel {}: {} (block {}, {}; ptx line {}: {})", f.where, f.kernel, what,
-                          id_text(f.block), who, f.ptx_line, f.ptx);
-  return f;
+  return finding(kind, *w.block->launch, w.block->id, w.index, in.info, lane, what);
+}
+
+std::string race_text(const Launch& launch, bool shared, const std::string& where, const Access& mine,
+                      const Access& rival, bool unfenced) {
+  const Who me = who(launch, mine), other = who(launch, rival);
+  const bool one_block = mine.cluster == rival.cluster && me.rank == other.rank;
+  return fmt::format("race on {} memory with {}warp {}, lane {} at {}: {} ({})", shared ? "shared" : "global",
+                     one_block ? "" : fmt::format("block {}, ", id_text(other.block)), other.warp, rival.lane,
+                     full_place(launch.program, launch.program.infos[rival.inst]),
+                     unfenced ? "no fence.proxy.async by that warp between them" : "nothing orders them", where);
+}
+
+Finding crossing_finding(const Launch& launch, const std::array<Access, 2>& pair, std::uint64_t base,
+                         std::uint64_t at) {
+  const Access& later = pair[1];
+  const Who me = who(launch, later);
+  return finding(
+      FindingKind::Race, launch, me.block, me.warp, later.inst, later.lane,
+      race_text(launch, false, fmt::format("byte {} of the allocation 0x{:x}", at, base), later, pair[0], false));
 }
 
 void fault(FindingKind kind, const Warp& w, const Inst& in, int lane, const std::string& what) {
@@ -52,8 +97,10 @@ void fault(const Warp& w, const Inst& in, int lane, const std::string& what) {
 void fault(const Warp& w, const Inst& in, const std::string& what) { fault(FindingKind::Invalid, w, in, -1, what); }
 
 std::string launch_error(const std::vector<Finding>& found) {
-  const bool stopped = found.back().kind != FindingKind::Race && found.back().kind != FindingKind::Uninitialised;
-  const Finding& named = stopped ? found.back() : found.front();
+  // A read too early is a race and, the first time, uninitialised too: the race says what is missing.
+  const auto least = [](FindingKind k) { return k == FindingKind::Uninitialised ? 2 : k == FindingKind::Race ? 1 : 0; };
+  const Finding& named = *std::min_element(
+      found.begin(), found.end(), [&](const Finding& a, const Finding& b) { return least(a.kind) < least(b.kind); });
   if (found.size() == 1) return named.message;
   return fmt::format("{}; and {} more finding{} in this launch", named.message, found.size() - 1,
                      found.size() == 2 ? "" : "s");

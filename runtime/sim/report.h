@@ -2,6 +2,10 @@
 #pragma once
 #include <string>
 
+#include <array>
+#include <vector>
+
+#include "runtime/sim/shadow.h"
 #include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
@@ -11,7 +15,15 @@ std::string place(const Program&, const InstInfo&);
 
 /// What is wrong with `lane` (-1: all) of the warp at `inst`, complete.
 Finding finding(FindingKind, const Warp&, const Inst&, int lane, const std::string& what);
-/// The error of a launch in which these were found: what stopped it, else the first, and how many there are beside it.
+/// Two accesses of different clusters to global memory at byte `at` of the allocation at `base` that race.
+Finding crossing_finding(const Launch&, const std::array<Access, 2>&, std::uint64_t base, std::uint64_t at);
+/// "race on shared memory with warp 1, lane 0 at …": `mine` with `rival`. `unfenced`: a proxy fence is what is missing.
+std::string race_text(const Launch&, bool shared, const std::string& where, const Access& mine, const Access& rival,
+                      bool unfenced);
+/// Coordinates in the grid of the block of this rank of a cluster.
+std::array<std::uint32_t, 3> block_id(const Launch&, std::uint64_t cluster, std::uint32_t rank);
+/// The error of a launch in which these were found: what stopped it, else the first race, else the first;
+/// and how many there are beside it.
 std::string launch_error(const std::vector<Finding>&);
 
 /// Throws the Fault of a cluster in which every warp waits.

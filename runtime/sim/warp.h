@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/finding.h"
 #include "runtime/sim/checks.h"
+#include "runtime/sim/findings.h"
 #include "runtime/sim/heap.h"
 #include "runtime/sim/mbarrier.h"
+#include "runtime/sim/order.h"
 #include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
-#include "runtime/sim/races.h"
+#include "runtime/sim/shadow.h"
 #include "runtime/sim/tally.h"
 #include "runtime/sim/warpgroup.h"
 #include "runtime/sim/wgmma_watch.h"
@@ -35,6 +38,7 @@ struct Launch {
   std::uint32_t sms = 1;
   Checks checks;
   std::uint64_t steps = UINT64_MAX;  ///< instructions that a warp may execute
+  std::uint32_t number = 1;          ///< of the device's launches; what the shadow of global memory holds is of one
   DebugHook* debug = nullptr;        ///< sees every instruction; null: nobody looks
   Schedule schedule = Schedule::from_environment();
 
@@ -83,7 +87,8 @@ struct Warp {
   bool look = false;                       ///< the test of an mbarrier that comes next gives its result, whatever it is
   std::array<Groups, kGroupKinds> groups;  ///< asynchronous operations under way that the warp waits for
   WgmmaWatch wgmma;                        ///< of the registers of those
-  std::size_t allocation_hint = 0;         ///< index in the heap view of the last access
+  Knowledge order;
+  std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
   /// Lanes of a slot as words of 32 or 64 bits.
   template <class Word>
@@ -111,6 +116,7 @@ struct Warp {
 struct Barrier {
   std::uint32_t arrived = 0, expected = 0;  ///< threads
   std::uint32_t popc = 0, threads = 0;      ///< bar.red: threads with a true predicate, and all
+  Clock clock;                              ///< what those that arrived know
 };
 
 /// One block in flight.
@@ -126,7 +132,8 @@ struct Block {
   std::array<Barrier, 16> barriers;
   Mbarriers mbarriers;
   std::vector<Warpgroup> warpgroups;
-  Races races;                     ///< on its shared memory
+  std::unique_ptr<Shadow> shadow;  ///< of its shared memory; null: nothing is checked there
+  std::uint32_t starts = 0;        ///< blocks that were started in this object
   Tally* tally = nullptr;          ///< of the host thread that runs it
   std::uint64_t instructions = 0;  ///< that its warps have executed; the clock of %clock and %globaltimer
   bool done = false;               ///< every warp is
@@ -147,9 +154,13 @@ struct Cluster {
   std::uint64_t number = 0;
   Pending pending;
   bool started = false;
-  bool met = false;  ///< its barrier was complete once: every block runs
+  bool met = false;        ///< its barrier was complete once: every block runs
+  Clock arriving, passed;  ///< at its barrier: of those that arrived, and of the last time it was complete
+  Timeline time;
+  Findings* findings = nullptr;  ///< of the host thread that runs it
 
-  void start(const Launch&, Tally&, std::uint64_t number);
+  /// `journal`: that of the launch if its clusters may wait for one another, else null.
+  void start(const Launch&, Tally&, Findings&, Journal* journal, std::uint64_t number);
   /// Runs up to about `quantum` instructions of each block; true when all are done. Throws the Fault of a deadlock.
   bool run(std::uint64_t quantum);
   /// Completes the barrier if every live thread of the cluster has arrived, and wakes those that wait.

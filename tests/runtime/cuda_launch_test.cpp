@@ -107,6 +107,15 @@ TEST_F(CudaLaunch, ClusterAndDependentLaunchTakeTheExtendedCall) {
   EXPECT_THAT(l.cluster, ::testing::ElementsAre(2, 1, 1));
 }
 
+TEST_F(CudaLaunch, SharedMemoryIsCarvedOutForTheResidentBlocks) {
+  KernelImage image = add_image();
+  image.candidates[0].smem_bytes = 44 * 1024;
+  const Device d = open();
+  const auto kernel = d.load(image);
+  // Two blocks of 44 KB, 1 KB of static shared memory and 1 KB of the driver's, of 228.
+  EXPECT_EQ(fake_->shared_carveout, 41);
+}
+
 TEST_F(CudaLaunch, HotPathAllocatesNothing) {
   const Device d = open();
   const auto kernel = d.load(add_image());

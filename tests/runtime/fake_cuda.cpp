@@ -231,6 +231,8 @@ Result cuDeviceGetAttribute(int* v, int which, DeviceId) {
     case kComputeMajor: *v = control.major; return kSuccess;
     case kComputeMinor: *v = control.minor; return kSuccess;
     case kMaxSharedBytesOptin: *v = 232448; return kSuccess;
+    case kSharedBytesPerSm: *v = 233472; return kSuccess;
+    case kReservedSharedBytes: *v = 1024; return kSuccess;
     case kMemoryPoolsSupported: *v = control.pools; return kSuccess;
     default: return kInvalidValue;
   }
@@ -332,8 +334,9 @@ Result cuFuncGetAttribute(int* v, int which, Function) {
                                      : -1;
   return kSuccess;
 }
-Result cuFuncSetAttribute(Function, int, int) {
+Result cuFuncSetAttribute(Function, int which, int value) {
   ENTER_IN_CONTEXT(cuFuncSetAttribute);
+  if (which == kSharedCarveout) control.shared_carveout = value;
   return kSuccess;
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function, int, std::size_t) {

@@ -29,6 +29,7 @@ struct FakeCuda {
   int contexts_retained = 0;
   int modules = 0, streams = 0, graphs = 0;
   std::size_t memory_used = 0;
+  int shared_carveout = -1;  ///< percent that the last kernel asked for
 
   struct Launch {
     unsigned grid[3], block[3], shared_bytes;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/base/float16.h"
+#include "tests/sim/knob.h"
 #include "tests/sim/schedules.h"
 #include "tests/sim/thread_program.h"
 
@@ -58,11 +59,8 @@ TEST(BulkCopy, DataIsNotThereBeforeItIsAwaited) {
   p.portable = false;
   EXPECT_THAT(fault_of(p), ::testing::AnyOf(HasSubstr("race"), HasSubstr("no fault")));
   const UnderSchedule late("late");
-  ::setenv("KILN_SIM_CHECK", "none", 1);
-  env::reload();
+  const Knob unchecked("KILN_SIM_CHECK", "none");
   EXPECT_EQ(p.run()[0], 71000u);
-  ::unsetenv("KILN_SIM_CHECK");
-  env::reload();
 }
 
 TEST(BulkCopy, SharedMemoryIsStored) {
@@ -345,8 +343,7 @@ TEST(Schedules, TheSameSeedGivesTheSameRun) {
                            "ISSUE;\nLOOP: bar.warp.sync -1; ld.shared.b32 %r5, [%r3]; mov.u32 %r6, 0;\n" +
                            kAwait + "mov.u32 %r9, %r5;";
   const auto run_with = [&](const char* threads, const char* schedule) {
-    ::setenv("KILN_SIM_THREADS", threads, 1);
-    ::setenv("KILN_SIM_CHECK", "none", 1);
+    const Knob host_threads("KILN_SIM_THREADS", threads), unchecked("KILN_SIM_CHECK", "none");
     const UnderSchedule scope(schedule);
     ThreadProgram p{body, "sm_90a", {{24, 1, 1}, {32, 1, 1}, 0, {1, 1, 1}}, "", counted(32)};
     p.portable = false;
@@ -354,9 +351,6 @@ TEST(Schedules, TheSameSeedGivesTheSameRun) {
   };
   const auto one = run_with("1", "random:5"), three = run_with("3", "random:5"), other = run_with("1", "random:6");
   const auto late = run_with("2", "late"), early = run_with("2", "early");
-  ::unsetenv("KILN_SIM_THREADS");
-  ::unsetenv("KILN_SIM_CHECK");
-  env::reload();
   EXPECT_EQ(one, three);
   EXPECT_NE(one, other);
   EXPECT_NE(one, late);

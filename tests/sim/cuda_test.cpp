@@ -1,5 +1,6 @@
 // Ordinary CUDA C++ kernels (cuda/*.cu) compiled by nvcc, run small against plain references.
 #include "tests/sim/cuda_test.h"
+#include "tests/sim/knob.h"
 
 #include <gmock/gmock.h>
 
@@ -462,6 +463,7 @@ TEST_P(Cuda, DoublePrecisionFunctions) {
 }
 
 TEST_P(Cuda, ThreadsPushToLists) {
+  const Knob unchecked("KILN_SIM_CHECK", "uninit");  // the first look at a head is a plain load, beside others' atomics
   on_each_device([&](const Device& d) {
     const auto bucket = random_values<std::int32_t>(300, 0, 6);
     const auto heads = buffer_of(d, std::vector<std::int32_t>(7, -1)), next = empty_buffer<std::int32_t>(d, 300),

@@ -7,6 +7,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "runtime/sim/heap.h"
+#include "tests/sim/knob.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {
@@ -43,6 +44,7 @@ constexpr const char* kTrap = ".version 8.0\n.target sm_80\n.address_size 64\n.v
 
 class Simulator : public ::testing::Test {
  protected:
+  const Knob reads_of_nothing_{"KILN_SIM_CHECK", "races"};  // kernels that only count
   Device device_ = Device::simulator("sm_80");
   Stream stream_{device_};
 };

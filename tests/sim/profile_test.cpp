@@ -11,6 +11,7 @@
 #include "runtime/base/error.h"
 #include "runtime/profile.h"
 #include "tests/sim/data_files.h"
+#include "tests/sim/knob.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {
@@ -36,6 +37,7 @@ ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; cvt.u64.u32 %rd2, %r1; mov.u32 %r2,
 
 class Profiles : public ::testing::Test {
  protected:
+  const Knob reads_of_nothing_{"KILN_SIM_CHECK", "races"};  // kernels that only count
   Device device_ = Device::simulator("sm_80");
   Buffer<std::uint32_t> a_{device_, 65536};
 

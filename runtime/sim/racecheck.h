@@ -1,0 +1,48 @@
+// Races and uninitialised reads: every access to shared and global memory is checked against those before it.
+//
+// Two accesses race if one of them writes, they are not both strong in a scope that holds both threads, and nothing
+// orders them (order.h). A store of what is there already changes nothing and is no race, nor are stores of several
+// warps of a block to one global address: the language leaves open which of them stays. A read of a generic write by
+// the async proxy, or a write over one, also needs the writer's fence.proxy.async.
+//
+// Clusters of a kernel whose clusters cannot wait for one another are run by several host threads, in any order. There
+// a cell remembers the lowest and the highest cluster that read and wrote it, which no order changes, and the verdict
+// on it is given after the launch.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/sim/warp.h"
+
+namespace kiln::rt::sim {
+
+/// Active lanes of one access of a warp: their addresses in one space, of `bytes` each. `data`: what lane l stores, at
+/// data + l · bytes; null if that is not known. `loaded`: where what it loads may go, likewise.
+struct LaneAccess {
+  std::uint32_t mask = 0;
+  const std::array<std::uint64_t, kLanes>& address;
+  std::uint32_t bytes = 0;
+  Use use = Use::Load;
+  const std::byte* data = nullptr;
+  std::byte* loaded = nullptr;
+};
+
+/// Whether the launch's clusters run in any order, so that races between them are judged at the end.
+bool crossing(const Launch&);
+/// Accesses to shared memory of `to`, and to global memory, that are in bounds.
+void check_shared(Warp&, const Inst&, Block& to, const LaneAccess&);
+/// True if it also carried out the loads or stores: where clusters run in any order, under the lock of the memory's
+/// page.
+bool check_global(Warp&, const Inst&, const LaneAccess&);
+void check_shared(Agent&, Block& to, std::uint64_t at, std::uint32_t bytes, Use);
+void check_global(Agent&, std::uint64_t address, std::uint32_t bytes, Use);
+
+/// Whether the accesses of several clusters to the cell, which nothing orders, race.
+bool crosses(Page&, const Cell&);
+/// Whether a cluster other than `own` wrote the cell.
+bool written_by_others(Page&, const Cell&, std::uint32_t own);
+/// The two accesses that race: in order of cluster, the writes if they do.
+std::array<Access, 2> crossing_pair(Page&, const Cell&);
+
+}  // namespace kiln::rt::sim

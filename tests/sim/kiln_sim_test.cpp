@@ -1,0 +1,433 @@
+// The program kiln-sim: what it prints, writes and ends with; and what it says of input that is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/tools/compare.h"
+#include "runtime/tools/sim_case.h"
+#include "tests/sim/data_files.h"
+#include "tests/support/build_tree.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rt::tools::Bytes;
+using rt::tools::Comparison;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// y[i] = x[i] + n for the i below `count`, by threads of one block.
+constexpr const char* kAdd = R"(.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "add.cpp"
+.visible .entry add(.param .u64 x, .param .u64 y, .param .u32 n, .param .u32 count)
+{
+  .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  .loc 1 2 1
+  ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n]; ld.param.u32 %r2, [count];
+  mov.u32 %r3, %tid.x; setp.ge.u32 %p1, %r3, %r2; @%p1 ret;
+  mul.wide.u32 %rd3, %r3, 4; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+  .loc 1 3 3
+  ld.global.b32 %r4, [%rd1]; add.s32 %r4, %r4, %r1; st.global.b32 [%rd2], %r4;
+  ret;
+}
+)";
+
+class KilnSim : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+
+  fs::path write(const std::string& name, const std::string& contents) {
+    std::ofstream(folder_.path() / name, std::ios::binary) << contents;
+    return folder_.path() / name;
+  }
+  static std::string words(const std::vector<std::int32_t>& v) {
+    return {reinterpret_cast<const char*>(v.data()), 4 * v.size()};
+  }
+  /// A case of four elements that matches, with `change` made to its JSON.
+  fs::path add_case(const std::function<void(nlohmann::json&)>& change = [](nlohmann::json&) {}) {
+    write("add.ptx", kAdd);
+    write("x.in", words({1, 2, 3, 4}));
+    write("y.in", words({0, 0, 0, 0}));
+    write("y.out", words({11, 12, 13, 14}));
+    nlohmann::json j = {{"entry", "add"},
+                        {"threads", 32},
+                        {"grid", {1, 1, 1}},
+                        {"shared", 0},
+                        {"args",
+                         {{{"name", "x"}, {"kind", "buffer"}, {"dtype", "i32"}, {"shape", {4}}},
+                          {{"name", "y"}, {"kind", "buffer"}, {"dtype", "i32"}, {"shape", {2, 2}}, {"written", true}},
+                          {{"name", "n"}, {"kind", "i32"}, {"value", 10}},
+                          {{"name", "count"}, {"kind", "u32"}, {"value", 4}}}}};
+    change(j);
+    return write("add.json", j.dump());
+  }
+  ProcessResult run(std::vector<std::string> argv) {
+    argv.insert(argv.begin(), (bin_dir() / "kiln-sim").string());
+    return run_program(argv);
+  }
+  ProcessResult run_case(const std::function<void(nlohmann::json&)>& change, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"--case", add_case(change).string()});
+    return run(more);
+  }
+};
+
+TEST_F(KilnSim, AMatchEndsWithZero) {
+  const ProcessResult r = run({"--case", add_case().string(), "--print", "3"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("y  4 i32: equal"), HasSubstr("11 12 13 …"),
+                              HasSubstr("match: 1 of 1 buffers match, no findings")));
+}
+
+TEST_F(KilnSim, AMismatchSaysWhereAndHowMany) {
+  add_case();
+  write("y.out", words({11, 99, 13, 98}));
+  const ProcessResult r =
+      run({"--case", (folder_.path() / "add.json").string(), "--out", (folder_.path() / "o").string()});
+  EXPECT_EQ(r.status, 1) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("2 of 4 wrong, first [1]: got 12, want 99; largest error 87"));
+  EXPECT_EQ(read_file(folder_.path() / "o" / "y.out"), words({11, 12, 13, 14}));  // written all the same
+  EXPECT_EQ(read_file(folder_.path() / "o" / "x.out"), words({1, 2, 3, 4}));
+}
+
+TEST_F(KilnSim, AFindingIsShownAsACompilerDoes) {
+  write("add.cpp", "// one\nint two;\n  y[i] = x[i] + n;\n");
+  std::string ptx = kAdd;
+  ptx.replace(ptx.find("add.cpp"), 7, (folder_.path() / "add.cpp").string());
+  add_case([](nlohmann::json& j) { j["args"][3]["value"] = 5; });
+  write("add.ptx", ptx);
+  const ProcessResult r = run({"--case", (folder_.path() / "add.json").string()});
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("add.cpp:3: error: out-of-bounds global load of 4 bytes"),
+                              HasSubstr("     3 |   y[i] = x[i] + n;\n"), HasSubstr("       |   ^~~~~~~~~~~~~~~~\n"),
+                              HasSubstr("the instruction is 'ld.global.b32 %r4, [%rd1]'"),
+                              HasSubstr("in kernel add, block (0, 0, 0), warp 0, lane 4, thread (4, 0, 0)"),
+                              HasSubstr("findings: 0 of 1 buffers match, 1 finding")));
+}
+
+TEST_F(KilnSim, WithoutTheSourceThePtxIsQuoted) {
+  const ProcessResult r = run_case([](nlohmann::json& j) { j["args"][3]["value"] = 5; });
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("add.cpp:3: error: out-of-bounds"), HasSubstr("    13 |   ld.global.b32 %r4")));
+}
+
+TEST_F(KilnSim, JsonIsTheOnlyOutput) {
+  const ProcessResult good = run({"--case", add_case().string(), "--json"});
+  const auto j = nlohmann::json::parse(good.output);
+  EXPECT_EQ(j["schema"], "kiln-sim-1");
+  EXPECT_EQ(j["verdict"], "match");
+  EXPECT_EQ(j["buffers"][1]["matches"], true);
+  EXPECT_FALSE(j["buffers"][0].contains("matches"));  // nothing says what x must hold
+  EXPECT_EQ(j["counters"]["global_bytes_read"], 16);
+  const std::string program = (bin_dir() / "kiln-sim").string();
+  add_case([](nlohmann::json& c) { c["args"][3]["value"] = 5; });
+  const ProcessResult bad =
+      run_shell(program + " --json --case " + (folder_.path() / "add.json").string() + " 2>/dev/null");
+  EXPECT_EQ(bad.status, 2);
+  const auto f = nlohmann::json::parse(bad.output)["findings"][0];
+  EXPECT_THAT(f["what"].get<std::string>(), ::testing::StartsWith("out-of-bounds global load"));
+  EXPECT_EQ(f["where"], "add.cpp:3");
+  EXPECT_EQ(f["lane"], 4);
+}
+
+TEST_F(KilnSim, TakesThePtxAndTheLaunchFromTheCommandLine) {
+  const fs::path ptx = write("k.ptx", kAdd);
+  const fs::path args = write("args.json", R"([{"kind": "buffer", "name": "x", "dtype": "i32", "values": [5, 6, 7]},
+     {"kind": "buffer", "name": "y", "dtype": "i32", "shape": [3], "fill": "none"},
+     {"kind": "u32", "value": 4294967295}, {"kind": "i32", "value": 3}])");
+  const ProcessResult r =
+      run({"--ptx", ptx.string(), "--args", args.string(), "--block", "3", "--grid", "1,1", "--print", "9"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("4 5 6"), HasSubstr("nothing to compare with")));
+  EXPECT_THAT(run({"--ptx", ptx.string(), "--list"}).output,
+              HasSubstr("add(x (8 bytes), y (8 bytes), n (4 bytes), count (4 bytes))"));
+}
+
+TEST_F(KilnSim, ArgumentsOfEveryKind) {
+  const fs::path ptx = write("k.ptx", R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u8 a, .param .u16 b, .param .f32 c, .param .f64 d, .param .align 4 .b8 e[12], .param .u64 null)
+{
+  .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %fd<2>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u8 %r1, [a]; st.global.b32 [%rd1], %r1;
+  ld.param.u16 %r1, [b]; st.global.b32 [%rd1+4], %r1;
+  ld.param.b32 %r1, [c]; st.global.b32 [%rd1+8], %r1;
+  ld.param.f64 %fd1, [d]; cvt.rzi.s32.f64 %r1, %fd1; st.global.b32 [%rd1+12], %r1;
+  ld.param.b32 %r1, [e+8]; st.global.b32 [%rd1+16], %r1;
+  ld.param.u64 %rd2, [null]; cvt.u32.u64 %r1, %rd2; st.global.b32 [%rd1+20], %r1;
+  ret;
+}
+)");
+  const fs::path args = write("args.json", R"({"threads": 1, "args": [
+     {"kind": "buffer", "name": "out", "dtype": "u32", "shape": [6], "fill": {"byte": 255}},
+     {"kind": "i8", "value": -1}, {"kind": "bf16", "value": 1.0}, {"kind": "fp32", "value": "inf"}, {"kind": "f64", "value": -7.5},
+     {"kind": "bytes", "values": [0,0,0,0, 0,0,0,0, 1,2,0,0]}, {"kind": "null"}]})");
+  const ProcessResult r = run({"--ptx", ptx.string(), "--args", args.string(), "--print", "9"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("255 16256 2139095040 4294967289 513 0"));
+}
+
+TEST_F(KilnSim, FillPatterns) {
+  const auto before = [&](const std::string& dtype, const std::string& fill) {
+    write("k.ptx", kAdd);
+    const fs::path json = write("k.json", R"({"args": [{"kind": "buffer", "name": "b", "dtype": ")" + dtype +
+                                              R"(", "shape": [2, 2], "fill": )" + fill + "}]}");
+    return rt::tools::read_case(json).args[0].before;
+  };
+  EXPECT_EQ(before("u8", "7"), (Bytes{7, 7, 7, 7}));
+  EXPECT_EQ(before("u8", R"({"iota": [250, 1]})"), (Bytes{250, 251, 252, 253}));
+  EXPECT_EQ(before("f16", "1"), (Bytes{0, 0x3C, 0, 0x3C, 0, 0x3C, 0, 0x3C}));
+  EXPECT_TRUE(before("f16", "\"none\"").empty());
+  const Bytes random = before("u8", R"({"random": [10, 12], "seed": 3})");
+  EXPECT_EQ(random, before("u8", R"({"random": [10, 12], "seed": 3})"));
+  for (const std::uint8_t v : random) EXPECT_TRUE(v >= 10 && v <= 12);
+  EXPECT_NE(before("f64", R"({"random": [0, 1], "seed": 3})"), before("f64", R"({"random": [0, 1], "seed": 4})"));
+}
+
+TEST_F(KilnSim, ProfilesAreWrittenAndPrinted) {
+  const fs::path html = folder_.path() / "p.html", json = folder_.path() / "p.json";
+  const ProcessResult r =
+      run({"--case", add_case().string(), "--profile", html.string(), "--profile", json.string(), "--by", "ptx"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("st.global.b32 [%rd2], %r4"));
+  EXPECT_EQ(nlohmann::json::parse(read_file(json))["kernels"][0]["kernel"], "add");
+  EXPECT_THAT(read_file(html), HasSubstr("</html>"));
+}
+
+TEST_F(KilnSim, TheEnvironmentAsksForAProfileOfAnyProgram) {
+  const fs::path json = folder_.path() / "all-%p.json";
+  const ProcessResult r = run_program({(bin_dir() / "kiln-sim").string(), "--case", add_case().string()},
+                                      {"KILN_SIM_PROFILE=" + json.string()});
+  EXPECT_EQ(r.status, 0) << r.output;
+  std::size_t found = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
+    if (entry.path().filename().string().starts_with("all-")) {
+      ++found;
+      EXPECT_THAT(entry.path().filename().string(), AllOf(Not(HasSubstr("%p")), Not(HasSubstr("tmp"))));
+      EXPECT_EQ(nlohmann::json::parse(read_file(entry.path()))["kernels"].size(), 1u);
+    }
+  EXPECT_EQ(found, 1u);
+}
+
+TEST_F(KilnSim, StepsAreLimited) {
+  const fs::path ptx =
+      write("k.ptx", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nL: bra L;\n}\n");
+  const ProcessResult r = run({"--ptx", ptx.string(), "--steps", "1000"});
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("1000"));
+}
+
+TEST_F(KilnSim, RunsFromAMovedBuildFolder) {
+  const fs::path moved = folder_.path() / "moved";
+  fs::create_directories(moved / "bin");
+  fs::copy(lib_dir(), moved / "lib", fs::copy_options::recursive);
+  fs::copy(bin_dir() / "kiln-sim", moved / "bin" / "kiln-sim");
+  const ProcessResult r = run_program({(moved / "bin" / "kiln-sim").string(), "--case", add_case().string()});
+  EXPECT_EQ(r.status, 0) << r.output;
+}
+
+// --- input that is wrong ---
+
+struct BadInput {
+  const char* name;
+  std::function<void(nlohmann::json&)> change;
+  std::string message;
+  friend void PrintTo(const BadInput& b, std::ostream* out) { *out << b.name; }
+};
+
+class KilnSimRefuses : public KilnSim, public ::testing::WithParamInterface<BadInput> {};
+
+TEST_P(KilnSimRefuses, AndNamesFileKeyAndValue) {
+  const ProcessResult r = run_case(GetParam().change, {"--out", (folder_.path() / "o").string()});
+  EXPECT_EQ(r.status, 3) << r.output;
+  EXPECT_THAT(r.output, HasSubstr(GetParam().message));
+}
+
+using J = nlohmann::json;
+const std::vector<BadInput>& bad_inputs() {
+  static const std::vector<BadInput> all{
+      {"UnknownKey", [](J& j) { j["gird"] = 1; }, "add.json: has an unknown key 'gird'; known: entry"},
+      {"UnknownKeyOfAnArgument", [](J& j) { j["args"][0]["shpae"] = 1; },
+       "add.json: args[0] has an unknown key 'shpae'"},
+      {"NoArgs", [](J& j) { j.erase("args"); }, "add.json: has no 'args'"},
+      {"ArgsNoArray", [](J& j) { j["args"] = 3; }, "add.json: args is 3; must be an array"},
+      {"NoEntryOfThatName", [](J& j) { j["entry"] = "sub"; }, "add.ptx: no entry 'sub'; its entries: add"},
+      {"NegativeGrid",
+       [](J& j) {
+         j["grid"] = {-1, 1, 1};
+       },
+       "add.json: grid[0] is -1; must be an integer of 1 to 2147483647"},
+      {"HugeGrid",
+       [](J& j) {
+         j["grid"] = {1, 65536, 1};
+       },
+       "add.json: grid[1] is 65536; must be an integer of 1 to 65535"},
+      {"GridOfFour",
+       [](J& j) {
+         j["grid"] = {1, 1, 1, 1};
+       },
+       "add.json: grid has 4 numbers; must be 1 to 3"},
+      {"FractionalThreads", [](J& j) { j["threads"] = 32.5; },
+       "add.json: threads is 32.5; must be an integer of 1 to 1024"},
+      {"TooManyThreads",
+       [](J& j) {
+         j["threads"] = {32, 64};
+       },
+       "a block of 2048 threads; must be 1 to 1024"},
+      {"Shared", [](J& j) { j["shared"] = -4; }, "add.json: shared is -4"},
+      {"TooMuchShared", [](J& j) { j["shared"] = 1 << 19; }, "524288 bytes of shared memory"},
+      {"UnknownKind", [](J& j) { j["args"][2]["kind"] = "int"; },
+       "add.json: args[2].kind is 'int'; must be buffer, null, bytes or one of i8"},
+      {"UnknownDtype", [](J& j) { j["args"][0]["dtype"] = "f31"; },
+       "add.json: args[0].dtype is 'f31'; must be one of i8"},
+      {"ValueTooLarge", [](J& j) { j["args"][2]["value"] = 5000000000; },
+       "add.json: args[2].value is 5000000000; i32 takes -2147483648 to 2147483647"},
+      {"ValueNoNumber", [](J& j) { j["args"][2]["value"] = "ten"; }, "add.json: args[2].value is \"ten\"; i32 takes"},
+      {"FractionForAnInteger", [](J& j) { j["args"][2]["value"] = 1.5; }, "add.json: args[2].value is 1.5; i32 takes"},
+      {"NegativeShape", [](J& j) { j["args"][0]["shape"] = {-4}; }, "add.json: args[0].shape[0] is -4"},
+      {"HugeShape",
+       [](J& j) {
+         j["args"][0]["shape"] = {1000000, 1000000};
+       },
+       "add.json: args[0].shape is [1000000,1000000]; must be at most"},
+      {"ShapeThatOverflows",
+       [](J& j) {
+         j["args"][0]["shape"] = {1ull << 63, 4};
+       },
+       "add.json: args[0].shape[0] is 9223372036854775808"},
+      {"ShapeUnlikeTheFile", [](J& j) { j["args"][0]["shape"] = {5}; },
+       "add.json: args[0] has 20 bytes by its shape and dtype, "},
+      {"NoSuchFile", [](J& j) { j["args"][0]["name"] = "z"; }, "z.in: no such file"},
+      {"FolderAsFile", [](J& j) { j["args"][0]["file"] = "."; }, "not a file"},
+      {"NameWithAFolder", [](J& j) { j["args"][0]["name"] = "../x"; },
+       "add.json: args[0].name is \"../x\"; must be letters"},
+      {"TheSameNameTwice", [](J& j) { j["args"][1]["name"] = "x"; },
+       "add.json: args[1] has the name 'x' of another argument"},
+      {"ValuesUnlikeTheShape",
+       [](J& j) {
+         j["args"][0]["values"] = {1, 2};
+       },
+       "add.json: args[0].values has 2 elements; its shape has 4"},
+      {"FileAndValues", [](J& j) { j["args"][0]["values"] = {1}, j["args"][0]["fill"] = 1; },
+       "has more than one of 'file', 'values' and 'fill'"},
+      {"FillThatDoesNotFit",
+       [](J& j) {
+         j["args"][0]["fill"] = {{"iota", {2147483647, 1}}};
+       },
+       "gives 2147483648 for element 1; i32 takes"},
+      {"MoreArgumentsThanParameters",
+       [](J& j) {
+         j["args"].push_back({{"kind", "null"}});
+       },
+       "add has 4 parameters, 5 arguments are given"},
+      {"AnArgumentOfAnotherSize", [](J& j) { j["args"][2]["kind"] = "i64"; },
+       "argument 2 (n) has 8 bytes, the parameter of add has 4"},
+      {"UnknownTarget", [](J& j) { j["target"] = "sm_12"; }, "sm_12"},
+      {"ClusterThatDoesNotDivide", [](J& j) { j["target"] = "sm_90a", j["cluster"] = 2; },
+       "1 blocks along x, which is no multiple of the cluster's 2"},
+      {"PtxThatIsNotThere", [](J& j) { j["ptx"] = "other.ptx"; }, "other.ptx: no such file"},
+  };
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Input, KilnSimRefuses, ::testing::ValuesIn(bad_inputs()),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+TEST_F(KilnSim, TextThatIsNoJsonIsPlaced) {
+  const auto said = [&](const std::string& text) {
+    const ProcessResult r = run({"--case", write("bad.json", text).string()});
+    EXPECT_EQ(r.status, 3) << r.output;
+    return r.output;
+  };
+  EXPECT_THAT(said("{\"args\": [\n  {\"kind\" 3}]}"), HasSubstr("bad.json:2:11: this is no JSON"));
+  EXPECT_THAT(said(""), HasSubstr("this is no JSON"));
+  EXPECT_THAT(said("{\"args\": [1e999]}"), HasSubstr("bad.json: "));
+  EXPECT_THAT(said(std::string(1000000, '[')), HasSubstr("nested deeper than 32 levels"));
+  EXPECT_THAT(said("\xff\xfe{"), HasSubstr("this is no JSON"));
+  EXPECT_THAT(said("{\"args\": [], \"entry\": \"\\ud800\"}"), HasSubstr("this is no JSON"));
+}
+
+TEST_F(KilnSim, CommandsThatCannotBeUsed) {
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{{},
+                                                                                    {"--case"},
+                                                                                    {"--nonsense"},
+                                                                                    {"--case", "/nowhere/x.json"},
+                                                                                    {"--ptx", "/nowhere/x.ptx"},
+                                                                                    {"--list"},
+                                                                                    {"--ptx", "a", "--grid", "0"},
+                                                                                    {"--ptx", "a", "--grid", "1,2,3,4"},
+                                                                                    {"--case", "a", "--by", "word"}}) {
+    const ProcessResult r = run(argv);
+    EXPECT_EQ(r.status, 3) << r.output;
+    EXPECT_FALSE(r.output.empty());
+  }
+  const ProcessResult r = run({"--case", add_case().string(), "--profile", "p.csv"});
+  EXPECT_EQ(r.status, 3);
+  EXPECT_THAT(r.output, HasSubstr("must end in .json, .html or .txt, not '.csv'"));
+  EXPECT_EQ(run({"--help"}).status, 0);
+}
+
+TEST_F(KilnSim, PtxThatCannotBeReadIsNamed) {
+  const ProcessResult r = run({"--ptx", write("bad.ptx", ".version 8.0\n.target sm_80\n\x01").string()});
+  EXPECT_EQ(r.status, 3) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("bad.ptx: "));
+}
+
+// --- the rule of comparison ---
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& v) {
+  const auto* p = reinterpret_cast<const std::uint8_t*>(v.data());
+  return {p, p + sizeof(T) * v.size()};
+}
+
+TEST(Compare, IntegersMustBeEqual) {
+  const Comparison c = rt::tools::compare(DType::i32, bytes_of<int>({1, 2, 3}), bytes_of<int>({1, 3, 4}));
+  EXPECT_EQ(c.wrong, 2u);
+  EXPECT_EQ(c.first_wrong, 1u);
+  EXPECT_EQ(c.got, "2");
+  EXPECT_EQ(c.want, "3");
+}
+
+TEST(Compare, FloatsAreBoundedByTheirOwnSizeAndTheBuffers) {
+  const auto wrong = [](float got, float want, float others) {
+    return rt::tools::compare(DType::f32, bytes_of<float>({got, others, others, others}),
+                              bytes_of<float>({want, others, others, others}))
+        .wrong;
+  };
+  // rms of {1, 1, 1, 1} is 1, so 2e-5 is allowed at 1.
+  EXPECT_EQ(wrong(1 + 1.9e-5f, 1, 1), 0u);
+  EXPECT_EQ(wrong(1 + 2.2e-5f, 1, 1), 1u);
+  EXPECT_EQ(wrong(1e-6f, 0, 1), 0u);
+  EXPECT_EQ(wrong(1e-6f, 0, 0), 1u);
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  EXPECT_EQ(wrong(inf, inf, 1), 0u);
+  EXPECT_EQ(wrong(-nan, nan, 1), 0u);
+  EXPECT_EQ(wrong(1, nan, 1), 1u);
+  EXPECT_EQ(wrong(nan, 1, 1), 1u);
+  EXPECT_EQ(wrong(inf, 1, 1), 1u);
+  EXPECT_EQ(wrong(1e30f, inf, 1), 1u);
+  EXPECT_EQ(wrong(inf, -inf, 1), 1u);
+  EXPECT_EQ(wrong(0.0f, -0.0f, 1), 0u);
+}
+
+TEST(Compare, NarrowFloatsHaveAWiderBound) {
+  using rt::tools::compare;
+  const auto one = [](float v) { return bytes_of<f16>({f16(v), f16(1)}); };
+  EXPECT_EQ(compare(DType::f16, one(1.015f), one(1)).wrong, 0u);
+  EXPECT_EQ(compare(DType::f16, one(1.03f), one(1)).wrong, 1u);
+}
+
+}  // namespace
+}  // namespace kiln::test
