@@ -21,7 +21,8 @@ struct Figure {
   double us = -1;          ///< microseconds
   double gbs = -1;         ///< 10^9 bytes per second of the bytes that must move
   double ms = -1;          ///< compile latency
-  std::string state = {};  ///< compile latency: "cold", "disk cache", "memory cache"
+  double glanes = -1;      ///< the simulator: 10^9 lane instructions per second of host time
+  std::string state = {};  ///< compile latency: "cold", "disk cache", "memory cache"; the simulator: which checks
   std::string stage = {};  ///< compile latency: part of the whole
   int samples = 0;         ///< repetitions behind the median
 };

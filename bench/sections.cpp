@@ -6,6 +6,7 @@
 #include "bench/compile_latency.h"
 #include "bench/launch.h"
 #include "bench/prepared.h"
+#include "bench/simulator.h"
 
 namespace kiln::bench {
 namespace {
@@ -35,6 +36,8 @@ void run_latency(const std::vector<LatencyCase>& cases, const Sink& sink) {
 void run_compile_latency(const Device&, const Sink& sink) { run_latency(add_relu_latency(), sink); }
 void run_library_latency(const Device&, const Sink& sink) { run_latency(library_latency(), sink); }
 
+void run_simulator(const Device&, const Sink& sink) { measure_simulator(sink); }
+
 }  // namespace
 
 const std::vector<Section>& sections() {
@@ -48,6 +51,8 @@ const std::vector<Section>& sections() {
       {"compile_latency", "first launch in a new process: nothing cached, disk cache, memory cache; by stage", false,
        run_compile_latency},
       {"library_latency", "the same of the library's operators", false, run_library_latency},
+      {"simulator", "host time of the PTX simulator: pointwise code and products, with and without checks", false,
+       run_simulator},
   };
   return table;
 }
