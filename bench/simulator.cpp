@@ -19,7 +19,7 @@ namespace {
 constexpr int kSamples = 3;
 constexpr std::uint32_t kThreads = 256;
 
-/// Sets the checks for the launches of its lifetime.
+/// Sets the checks of devices that are opened in its lifetime.
 class Checks {
  public:
   explicit Checks(const char* which) : before_(env::KILN_SIM_CHECK()) { set(which); }
@@ -74,20 +74,20 @@ struct Kernel {
 
 void pointwise(const std::function<void(const Figure&)>& sink) {
   constexpr std::int32_t n = 1 << 22;
-  const Device device = Device::simulator("sm_80");
   std::vector<float> host(n);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 1000) * 0.002f - 1;
-  Buffer<float> x(device, n), y(device, n), out(device, n);
-  x.upload(host);
-  y.upload(host);
-  struct {
-    DevicePtr x, y, out;
-    float a = 1.5f;
-    std::int32_t n = 1 << 22;
-  } const params{x.ptr(), y.ptr(), out.ptr()};
-  Kernel kernel(device, "pointwise", {264, 1, 1});
   for (const auto& [checks, state] : kChecks) {
     const Checks set(checks);
+    const Device device = Device::simulator("sm_80");
+    Buffer<float> x(device, n), y(device, n), out(device, n);
+    x.upload(host);
+    y.upload(host);
+    struct {
+      DevicePtr x, y, out;
+      float a;
+      std::int32_t n;
+    } const params{x.ptr(), y.ptr(), out.ptr(), 1.5f, n};
+    Kernel kernel(device, "pointwise", {264, 1, 1});
     sink(kernel.measure(device, {"simulator_pointwise", {n}, "f32"}, state, &params, sizeof params));
   }
 }
@@ -109,22 +109,22 @@ void check_product(const std::vector<bf16>& a, const std::vector<bf16>& b, const
 
 void product(const char* name, const char* target, const std::function<void(const Figure&)>& sink) {
   constexpr std::int32_t n = 1024;
-  const Device device = Device::simulator(target);
   std::vector<bf16> a(n * n), b(n * n);
   for (std::size_t i = 0; i < a.size(); ++i) {
     a[i] = bf16(static_cast<float>(i * 7 % 31) * 0.0625f - 1);
     b[i] = bf16(static_cast<float>(i * 5 % 29) * 0.0625f - 1);
   }
-  Buffer<bf16> da(device, a.size()), db(device, b.size()), out(device, a.size());
-  da.upload(a);
-  db.upload(b);
-  struct {
-    DevicePtr a, b, out;
-    std::int32_t n = 1024, k = 1024;
-  } const params{da.ptr(), db.ptr(), out.ptr()};
-  Kernel kernel(device, name, {n / 128, n / 128, 1});
   for (const auto& [checks, state] : kChecks) {
     const Checks set(checks);
+    const Device device = Device::simulator(target);
+    Buffer<bf16> da(device, a.size()), db(device, b.size()), out(device, a.size());
+    da.upload(a);
+    db.upload(b);
+    struct {
+      DevicePtr a, b, out;
+      std::int32_t n, k;
+    } const params{da.ptr(), db.ptr(), out.ptr(), n, n};
+    Kernel kernel(device, name, {n / 128, n / 128, 1});
     sink(kernel.measure(device, {fmt::format("simulator_{}", name), {n, n, n}, "bf16"}, state, &params, sizeof params));
     check_product(a, b, out.to_vector(), n);
   }
