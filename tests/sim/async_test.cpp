@@ -58,7 +58,7 @@ TEST(CpAsync, DataIsNotThereBeforeTheWait) {
 }
 
 TEST(CpAsync, AWaitLeavesTheNewestGroupsUnderWay) {
-  // Three groups of a word each; after wait_group 1 two words are there, after wait_all the third.
+  // On the simulator, where a copy takes effect when it is waited for. Three groups of a word each; after wait_group 1 two words are there, after wait_all the third.
   const std::string group = "cp.async.commit_group;\n";
   expect_each(
       {kPlaces + "cp.async.ca.shared.global [%r2], [%rd3], 4;" + group +
@@ -69,13 +69,13 @@ TEST(CpAsync, AWaitLeavesTheNewestGroupsUnderWay) {
            "add.u32 %r9, %r9, %r5; setp.ne.u32 %p1, %r7, 0; selp.u32 %r5, 100, 0, %p1; add.u32 %r9, %r9, %r5;\n"
            "cp.async.wait_all; ld.shared.b32 %r7, [%r2+8]; setp.ne.u32 %p1, %r7, 0; selp.u32 %r5, 1000, 0, %p1; "
            "add.u32 %r9, %r9, %r5;",
-       "sm_80", kWarp, "", counted(128)},
+       "sm_80", kWarp, "", counted(128), false},
       [](U32) { return 1011u; });
 }
 
 TEST(CpAsync, WaitAllTakesCopiesOfNoGroup) {
   const std::string copy = kPlaces + "cp.async.ca.shared.global [%r2], [%rd3], 4;";
-  expect_each({copy + "cp.async.wait_group 0; ld.shared.b32 %r9, [%r2];", "sm_80", kWarp, "", counted(128)},
+  expect_each({copy + "cp.async.wait_group 0; ld.shared.b32 %r9, [%r2];", "sm_80", kWarp, "", counted(128), false},
               [](U32) { return 0u; });
   expect_each({copy + "cp.async.wait_all; ld.shared.b32 %r9, [%r2];", "sm_80", kWarp, "", counted(128)},
               [](U32 t) { return 1000 + 4 * t; });
@@ -87,7 +87,7 @@ TEST(CpAsync, LanesWaitForTheirOwn) {
       {kPlaces + "cp.async.ca.shared.global [%r2], [%rd3], 4; cp.async.commit_group; and.b32 %r5, %r1, 1; "
                  "setp.eq.u32 %p1, %r5, 1; @%p1 cp.async.commit_group; cp.async.wait_group 1; ld.shared.b32 %r9, "
                  "[%r2]; cp.async.wait_all;",
-       "sm_80", kWarp, "", counted(128)},
+       "sm_80", kWarp, "", counted(128), false},
       [](U32 t) { return t % 2 ? 1000 + 4 * t : 0; });
 }
 
