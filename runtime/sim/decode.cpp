@@ -36,6 +36,7 @@ std::vector<std::string_view> words(std::string_view opcode) {
 }
 
 bool contains_word(std::string_view list, std::string_view word) {
+  if (word.empty()) return false;  // between two dots
   for (std::size_t at = 0; (at = list.find(word, at)) != std::string_view::npos; at += word.size()) {
     const bool begins = at == 0 || list[at - 1] == ' ',
                ends = at + word.size() == list.size() || list[at + word.size()] == ' ';
