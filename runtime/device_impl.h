@@ -11,6 +11,7 @@
 #include "runtime/image/kernel_image.h"
 #include "runtime/profile.h"
 #include "runtime/report.h"
+#include "runtime/tensor_map.h"
 
 namespace kiln::rt {
 
@@ -129,6 +130,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   virtual void fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) = 0;
   /// Facts about an address, or nothing if this device cannot access it (null, host memory, freed memory).
   virtual std::optional<PointerInfo> pointer_info(DevicePtr) const = 0;
+  /// Writes the TensorMap::kBytes bytes of a map whose spec was checked. Throws DeviceError where there are none.
+  virtual void encode_tensor_map(const TensorSpec&, std::byte* map) const;
 
  private:
   Reports reports_;

@@ -127,6 +127,48 @@ void CudaDevice::download(void* dst, DevicePtr src, std::size_t bytes) { memory_
 void CudaDevice::fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) { memory_->fill(dst, value, bytes); }
 std::optional<PointerInfo> CudaDevice::pointer_info(DevicePtr ptr) const { return memory_->pointer_info(ptr); }
 
+namespace {
+
+/// CUtensorMapDataType.
+int tensor_map_type(DType d, TensorFloat floats) {
+  switch (floats) {
+    case TensorFloat::AsIs: break;
+    case TensorFloat::FlushSubnormals: return 10;
+    case TensorFloat::Tf32: return 11;
+    case TensorFloat::Tf32FlushSubnormals: return 12;
+  }
+  switch (d) {
+    case DType::i1:
+    case DType::i8:
+    case DType::u8:
+    case DType::f8e4m3:
+    case DType::f8e5m2: return 0;
+    case DType::i16:
+    case DType::u16: return 1;
+    case DType::u32: return 2;
+    case DType::i32: return 3;
+    case DType::u64: return 4;
+    case DType::i64:
+    case DType::index: return 5;
+    case DType::f16: return 6;
+    case DType::f32: return 7;
+    case DType::f64: return 8;
+    case DType::bf16: return 9;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void CudaDevice::encode_tensor_map(const TensorSpec& s, std::byte* map) const {
+  const Current current(*this);
+  driver_->call(
+      driver_->tensor_map_encode, [&] { return "encoding a tensor map for " + identify(); }, map,
+      tensor_map_type(s.dtype, s.floats), s.rank, reinterpret_cast<void*>(s.base), s.sizes.data(), s.strides.data(),
+      s.box.data(), s.steps.data(), 0, static_cast<int>(s.swizzle), static_cast<int>(s.promotion),
+      static_cast<int>(s.fill));
+}
+
 std::shared_ptr<DeviceImpl> make_cuda_device(int ordinal) {
   return std::make_shared<CudaDevice>(cu::Driver::process(), ordinal);
 }

@@ -53,6 +53,7 @@ class CudaDevice final : public DeviceImpl {
   void download(void* dst, DevicePtr src, std::size_t bytes) override;
   void fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) override;
   std::optional<PointerInfo> pointer_info(DevicePtr) const override;
+  void encode_tensor_map(const TensorSpec&, std::byte* map) const override;
 
   const cu::Driver& driver() const { return *driver_; }
   cu::Context context() const { return context_; }

@@ -58,6 +58,22 @@ std::byte* bulk_write(Agent& a, Block& b, std::uint32_t at, std::uint32_t bytes,
   return update ? shared_update(a, b, at, bytes) : shared_write(a, b, at, bytes);
 }
 
+bool bulk_reduces(AtomicOp op, Ty t, bool global) {
+  const bool narrow = t == Ty::f16 || t == Ty::bf16;
+  switch (op) {
+    case AtomicOp::Add:
+      return t == Ty::u32 || t == Ty::s32 || t == Ty::u64 || (global && (narrow || t == Ty::f32 || t == Ty::f64));
+    case AtomicOp::Min:
+    case AtomicOp::Max: return t == Ty::u32 || t == Ty::s32 || (global && (narrow || t == Ty::u64 || t == Ty::s64));
+    case AtomicOp::Inc:
+    case AtomicOp::Dec: return t == Ty::u32;
+    case AtomicOp::And:
+    case AtomicOp::Or:
+    case AtomicOp::Xor: return t == Ty::b32 || (global && t == Ty::b64);
+    default: return false;
+  }
+}
+
 namespace {
 
 using U32 = std::uint32_t;
@@ -209,24 +225,6 @@ Handler bulk_form(Form& f) {
   return in ? copy_in : copy_out;
 }
 
-/// Whether a reduction has the type: into shared memory, or into global memory.
-bool reduces(AtomicOp op, Ty t, bool global, bool noftz) {
-  const bool narrow = t == Ty::f16 || t == Ty::bf16;
-  if (noftz != (narrow && op == AtomicOp::Add)) return false;
-  switch (op) {
-    case AtomicOp::Add:
-      return t == Ty::u32 || t == Ty::s32 || t == Ty::u64 || (global && (narrow || t == Ty::f32 || t == Ty::f64));
-    case AtomicOp::Min:
-    case AtomicOp::Max: return t == Ty::u32 || t == Ty::s32 || (global && (narrow || t == Ty::u64 || t == Ty::s64));
-    case AtomicOp::Inc:
-    case AtomicOp::Dec: return t == Ty::u32;
-    case AtomicOp::And:
-    case AtomicOp::Or:
-    case AtomicOp::Xor: return t == Ty::b32 || (global && t == Ty::b64);
-    default: return false;
-  }
-}
-
 }  // namespace
 
 Handler make_bulk_copy(Form& f) { return f.types.empty() ? bulk_form(f) : nullptr; }
@@ -235,7 +233,8 @@ Handler make_bulk_reduce(Form& f) {
   const std::optional<AtomicOp> op = atomic_op(f);
   if (!op || f.types.size() != 1 || f.mods.empty()) return nullptr;
   const bool global = f.mods[0] == "global";
-  if (!reduces(*op, f.type(), global, f.has("noftz"))) return nullptr;
+  const bool narrow = f.type() == Ty::f16 || f.type() == Ty::bf16;
+  if (!bulk_reduces(*op, f.type(), global) || f.has("noftz") != (narrow && *op == AtomicOp::Add)) return nullptr;
   if (global) f.decoder.communicates();
   const Handler handler = bulk_form(f);
   if (f.mods[1] == "global") return nullptr;

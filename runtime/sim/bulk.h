@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/sim/atomic.h"
 #include "runtime/sim/form.h"
 #include "runtime/sim/place.h"
 #include "runtime/sim/warp.h"
@@ -29,6 +30,9 @@ Destinations multicast(const Warp&, const Inst&, int lane, Space, std::uint64_t 
 
 /// As shared_write of order.h, or shared_update. Throws Fault also if an mbarrier lies there.
 std::byte* bulk_write(Agent&, Block&, std::uint32_t at, std::uint32_t bytes, bool update = false);
+
+/// Whether bulk reductions into shared or into global memory have the operation on elements of the type.
+bool bulk_reduces(AtomicOp, Ty, bool global);
 
 inline Groups& bulk_groups(Warp& w) { return w.groups[static_cast<std::size_t>(GroupKind::Bulk)]; }
 

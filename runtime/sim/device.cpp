@@ -15,6 +15,7 @@
 #include "runtime/sim/load.h"
 #include "runtime/sim/profile_file.h"
 #include "runtime/sim/report.h"
+#include "runtime/sim/tensor_map.h"
 #include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
@@ -216,6 +217,11 @@ void SimDevice::open_terminal() {
   terminal_ = std::make_unique<Debugger>(Device(std::shared_ptr<DeviceImpl>(std::shared_ptr<void>(), this)));
   terminal_->break_kernel(kernel == "1" ? "" : kernel);
   terminal_->on_stop(debug::console(*terminal_, std::cin, std::cout, isatty(STDIN_FILENO) != 0));
+}
+
+void SimDevice::encode_tensor_map(const TensorSpec& spec, std::byte* map) const {
+  if (arch_.number < 90) return DeviceImpl::encode_tensor_map(spec, map);
+  write_tensor_map(spec, map);
 }
 
 void SimDevice::run(const Program& program, const KernelImage& image, const LaunchDims& dims,

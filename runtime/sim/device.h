@@ -55,6 +55,7 @@ class SimDevice final : public DeviceImpl {
   void download(void* dst, DevicePtr src, std::size_t bytes) override;
   void fill(DevicePtr dst, std::uint8_t value, std::size_t bytes) override;
   std::optional<PointerInfo> pointer_info(DevicePtr) const override;
+  void encode_tensor_map(const TensorSpec&, std::byte* map) const override;
 
   const Arch& arch() const { return arch_; }
   Heap& heap() { return heap_; }

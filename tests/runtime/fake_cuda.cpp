@@ -334,6 +334,13 @@ Result cuFuncGetAttribute(int* v, int which, Function) {
                                      : -1;
   return kSuccess;
 }
+Result cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void*, const std::uint64_t*, const std::uint64_t*,
+                              const unsigned*, const unsigned*, int, int, int, int) {
+  ENTER_IN_CONTEXT(cuTensorMapEncodeTiled);
+  const unsigned words[] = {static_cast<unsigned>(type), rank};
+  std::memcpy(map, words, sizeof words);
+  return kSuccess;
+}
 Result cuFuncSetAttribute(Function, int which, int value) {
   ENTER_IN_CONTEXT(cuFuncSetAttribute);
   if (which == kSharedCarveout) control.shared_carveout = value;

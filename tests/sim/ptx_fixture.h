@@ -16,7 +16,7 @@ class Params {
  public:
   template <class T>
   Params& add(T value) {
-    bytes_.resize((bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T));
+    bytes_.resize((bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T));
     const auto* p = reinterpret_cast<const std::byte*>(&value);
     bytes_.insert(bytes_.end(), p, p + sizeof value);
     return *this;

@@ -1,0 +1,514 @@
+// Tensor maps and copies of boxes: every type, rank, swizzle and side of the tensor against a plain model, on the
+// simulator and on a GPU where there is one.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "runtime/tensor_map.h"
+#include "tests/sim/schedules.h"
+#include "tests/sim/thread_program.h"
+
+namespace kiln::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using U8 = std::uint8_t;
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+constexpr U32 kTile = 16384;
+constexpr U8 kUntouched = 0xEE;
+const std::string kTarget = "sm_90a";
+
+std::vector<Device> devices() {
+  std::vector<Device> out{Device::simulator(kTarget)};
+  if (const auto gpu = gpu_for(kTarget)) out.push_back(*gpu);
+  return out;
+}
+
+/// A kernel of 128 threads that reads `data` into `tile`; then thread 0 does `copy` with the tile's address + shift in
+/// %r2, the mbarrier's in %r3, coordinates in %r10 to %r14, the map's in %rd2. `load`: all wait for the mbarrier and
+/// write the tile back to `data`.
+std::string kernel(const std::string& copy, bool load) {
+  const std::string begin =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 data, .param .align 64 .b8 "
+      "map[128], .param .u32 shift, .param .u32 bytes, .param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, "
+      ".param .u32 c4)\n{\n"
+      ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>;\n"
+      ".shared .align 1024 .b8 tile[16384]; .shared .align 8 .b8 bar[8];\n"
+      "ld.param.u64 %rd1, [data]; mov.b64 %rd2, map; cvta.param.u64 %rd2, %rd2; ld.param.u32 %r2, [shift]; "
+      "ld.param.u32 %r9, [bytes]; ld.param.u32 %r10, [c0]; ld.param.u32 %r11, [c1]; ld.param.u32 %r12, [c2]; "
+      "ld.param.u32 %r13, [c3]; ld.param.u32 %r14, [c4];\n"
+      "mov.u32 %r1, %tid.x; mov.u32 %r5, tile; add.u32 %r2, %r2, %r5; mov.u32 %r3, bar; setp.ne.u32 %p2, %r1, 0; "
+      "shl.b32 %r4, %r1, 2; @%p2 bra FILL; mbarrier.init.shared::cta.b64 [%r3], 1; "
+      "fence.mbarrier_init.release.cluster;\n"
+      "FILL: cvt.u64.u32 %rd4, %r4; add.s64 %rd4, %rd4, %rd1; ld.global.b32 %r6, [%rd4]; add.u32 %r7, %r5, %r4; "
+      "st.shared.b32 [%r7], %r6; add.u32 %r4, %r4, 512; setp.lt.u32 %p1, %r4, 16384; @%p1 bra FILL;\n"
+      "fence.proxy.async.shared::cta; bar.sync 0; @%p2 bra DONE;\n";
+  const std::string write_back =
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; @!%p3 bra W;\n"
+      "shl.b32 %r4, %r1, 2;\n"
+      "BACK: add.u32 %r7, %r5, %r4; ld.shared.b32 %r6, [%r7]; cvt.u64.u32 %rd4, %r4; add.s64 %rd4, %rd4, %rd1; "
+      "st.global.b32 [%rd4], %r6; add.u32 %r4, %r4, 512; setp.lt.u32 %p1, %r4, 16384; @%p1 bra BACK;\n";
+  return begin + copy + "\nDONE:\n" + (load ? write_back : "") + "ret;\n}\n";
+}
+
+std::string coordinates(U32 rank) {
+  std::string out = "{%r10";
+  for (U32 i = 1; i < rank; ++i) out += ", %r1" + std::to_string(i);
+  return out + "}";
+}
+std::string load_text(U32 rank) {
+  const std::string n = std::to_string(rank);
+  return "prefetch.tensormap [%rd2]; cp.async.bulk.prefetch.tensor." + n + "d.L2.global.tile [%rd2, " +
+         coordinates(rank) + "]; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], %r9; cp.async.bulk.tensor." + n +
+         "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd2, " + coordinates(rank) + "], [%r3];";
+}
+std::string store_text(U32 rank, const std::string& reduce = "") {
+  return std::string(reduce.empty() ? "cp.async" : "cp.reduce.async") + ".bulk.tensor." + std::to_string(rank) +
+         "d.global.shared::cta" + (reduce.empty() ? "" : "." + reduce) + ".tile.bulk_group [%rd2, " +
+         coordinates(rank) + "], [%r2]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;";
+}
+
+/// One tensor in memory with space around it, and one box.
+struct Case {
+  DType dtype = DType::u8;
+  std::vector<U64> sizes;
+  std::vector<U32> box;
+  std::vector<int> at;
+  TensorSwizzle swizzle = TensorSwizzle::None;
+  std::vector<U32> steps = {};
+  TensorFill fill = TensorFill::Zero;
+  U32 shift = 0;    ///< of the tile in shared memory
+  U64 padding = 0;  ///< bytes behind each row
+
+  U32 rank() const { return static_cast<U32>(sizes.size()); }
+  U64 element() const { return static_cast<U64>(bytes(dtype)); }
+  std::vector<U64> strides() const {  ///< bytes, of every dimension
+    std::vector<U64> out{element()};
+    U64 next = (sizes[0] * element() + padding + 15) / 16 * 16;
+    for (U32 i = 1; i < rank(); ++i) out.push_back(next), next *= sizes[i];
+    return out;
+  }
+  U64 memory() const {
+    U64 n = (sizes[0] * element() + padding + 15) / 16 * 16;
+    for (U32 i = 1; i < rank(); ++i) n *= sizes[i];
+    return n;
+  }
+  TensorSpec spec(DevicePtr base) const {
+    TensorSpec s;
+    s.dtype = dtype;
+    s.base = base;
+    s.rank = rank();
+    for (U32 i = 0; i < rank(); ++i) {
+      s.sizes[i] = sizes[i];
+      s.box[i] = box[i];
+      if (i > 0) s.strides[i - 1] = strides()[i];
+      if (!steps.empty()) s.steps[i] = steps[i];
+    }
+    s.swizzle = swizzle;
+    s.fill = fill;
+    return s;
+  }
+  /// f(place in the tile, place in memory or −1) for each element of the box.
+  template <class F>
+  void each(F&& f) const {
+    std::vector<U32> i(rank(), 0);
+    for (U64 n = 0;; ++n) {
+      std::int64_t memory_at = 0;
+      for (U32 d = 0; d < rank(); ++d) {
+        const std::int64_t c = at[d] + std::int64_t{i[d]} * (steps.empty() ? 1 : steps[d]);
+        if (c < 0 || c >= static_cast<std::int64_t>(sizes[d])) memory_at = INT64_MIN / 2;
+        memory_at += c * static_cast<std::int64_t>(strides()[d]);
+      }
+      const U64 linear = shift + n * element();
+      const U64 line = linear / 128, chunk = linear / 16 % 8, inside = linear % 16;
+      const U64 cycle = swizzle == TensorSwizzle::None ? 1 : U64{1} << static_cast<unsigned>(swizzle);
+      f(line * 128 + (chunk ^ line % cycle) * 16 + inside, memory_at < 0 ? -1 : memory_at);
+      U32 d = 0;
+      while (d < rank() && ++i[d] == (box[d] + (steps.empty() ? 0 : steps[d] - 1)) / (steps.empty() ? 1 : steps[d]))
+        i[d++] = 0;
+      if (d == rank()) return;
+    }
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  out << name(c.dtype) << " rank " << c.rank() << " box";
+  for (U32 b : c.box) out << ' ' << b;
+  out << " at";
+  for (int a : c.at) out << ' ' << a;
+  return out << " swizzle " << static_cast<int>(c.swizzle) << " fill " << static_cast<int>(c.fill) << " shift "
+             << c.shift;
+}
+
+std::vector<U8> noise(std::size_t n, U32 seed) {
+  std::mt19937 random(seed);
+  std::vector<U8> v(n);
+  for (U8& b : v) b = static_cast<U8>(random() % 251);
+  return v;
+}
+
+Params params(const Buffer<U8>& data, const TensorMap& map, const Case& c, U32 bytes) {
+  Params p;
+  p.add(data).add(map).add(c.shift).add(bytes);
+  for (U32 i = 0; i < 5; ++i) p.add(static_cast<std::int32_t>(i < c.rank() ? c.at[i] : 0));
+  return p;
+}
+
+const Shape kBlock{{1, 1, 1}, {128, 1, 1}, 0, {1, 1, 1}};
+
+/// The tile after the box was loaded into it.
+std::vector<U8> loaded(const Device& device, const Case& c, const std::vector<U8>& memory) {
+  Buffer<U8> tensor(device, memory.size()), data(device, kTile);
+  tensor.upload(memory);
+  data.fill_bytes(kUntouched);
+  const TensorSpec spec = c.spec(tensor.ptr());
+  const std::string ptx = kernel(load_text(c.rank()), true);
+  expect_assembles(ptx, kTarget);
+  run(device, ptx, "k", kBlock, params(data, TensorMap::encode(device, spec), c, spec.box_bytes()));
+  return data.to_vector();
+}
+
+bool is_nan(DType d, const U8* at) {
+  U32 v = 0;
+  std::memcpy(&v, at, static_cast<std::size_t>(bytes(d)));
+  if (d == DType::f32) return (v & 0x7FFFFFFF) > 0x7F800000;
+  return d == DType::f16 ? (v & 0x7FFF) > 0x7C00 : (v & 0x7FFF) > 0x7F80;
+}
+
+void expect_loads(const Case& c) {
+  std::ostringstream text;
+  text << c;
+  SCOPED_TRACE(text.str());
+  const std::vector<U8> memory = noise(c.memory(), 7);
+  std::vector<U8> want(kTile, kUntouched);
+  std::vector<U64> outside;
+  c.each([&](U64 tile, std::int64_t at) {
+    if (at < 0) std::memset(&want[tile], 0, c.element()), outside.push_back(tile);
+    else std::memcpy(&want[tile], &memory[static_cast<U64>(at)], c.element());
+  });
+  for (const Device& d : devices()) {
+    std::vector<U8> got = loaded(d, c, memory);
+    for (U64 tile : outside) {
+      if (c.fill != TensorFill::NaN) continue;
+      EXPECT_TRUE(is_nan(c.dtype, &got[tile])) << d.name() << ", tile at " << tile;
+      std::memset(&got[tile], 0, c.element());
+    }
+    EXPECT_EQ(got, want) << d.name();
+  }
+}
+
+void expect_stores(const Case& c) {
+  std::ostringstream text;
+  text << c;
+  SCOPED_TRACE(text.str());
+  const std::vector<U8> before = noise(c.memory(), 11), tile = noise(kTile, 12);
+  std::vector<U8> want = before;
+  c.each([&](U64 from, std::int64_t at) {
+    if (at >= 0) std::memcpy(&want[static_cast<U64>(at)], &tile[from], c.element());
+  });
+  const std::string ptx = kernel(store_text(c.rank()), false);
+  expect_assembles(ptx, kTarget);
+  for (const Device& d : devices()) {
+    Buffer<U8> tensor(d, before.size()), data(d, kTile);
+    tensor.upload(before);
+    data.upload(tile);
+    run(d, ptx, "k", kBlock, params(data, TensorMap::encode(d, c.spec(tensor.ptr())), c, 0));
+    EXPECT_EQ(tensor.to_vector(), want) << d.name();
+  }
+}
+
+std::vector<Case> cases() {
+  using S = TensorSwizzle;
+  std::vector<Case> out = {
+      {DType::u8, {1000}, {64}, {100}},
+      {DType::f32, {100}, {256}, {-30}},
+      {DType::bf16, {64, 40}, {32, 16}, {8, 20}},
+      {DType::i64, {40, 9, 5}, {16, 4, 3}, {-3, 7, 3}},
+      {DType::f16, {24, 5, 4, 3}, {16, 3, 2, 2}, {12, -1, 3, 1}},
+      {DType::u32, {12, 4, 3, 5, 2}, {8, 3, 2, 4, 2}, {-2, 2, -1, 3, 1}},
+      {DType::f64, {20, 6}, {4, 3}, {19, 5}},
+      {DType::i16, {50, 50}, {8, 8}, {60, 2}},  // outside as a whole
+      {DType::u8, {48, 30}, {16, 20}, {-16, -20}},
+      {DType::i32, {64, 64}, {8, 16}, {4, 3}, S::None, {1, 3}},
+      {DType::u16, {64, 20, 9}, {16, 7, 8}, {-1, 2, -2}, S::None, {1, 2, 4}},
+      {DType::f32, {30, 30}, {16, 8}, {20, 26}, S::None, {}, TensorFill::NaN},
+      {DType::f16, {30, 30}, {16, 8}, {-5, -3}, S::None, {}, TensorFill::NaN},
+      {DType::bf16, {30, 30}, {64, 8}, {-5, 26}, S::Bytes128, {}, TensorFill::NaN},
+      {DType::bf16, {200, 64}, {64, 32}, {72, 8}, S::Bytes128, {}, TensorFill::Zero, 256, 64},
+  };
+  for (const auto& [swizzle, width] :
+       std::vector<std::pair<S, U32>>{{S::Bytes32, 32}, {S::Bytes64, 64}, {S::Bytes128, 128}})
+    for (const DType d : {DType::u8, DType::bf16, DType::f32}) {
+      const U32 n = width / static_cast<U32>(bytes(d));
+      out.push_back({d, {300, 40}, {n, 24}, {3, 10}, swizzle});
+      out.push_back({d, {300, 40, 3}, {n, 9, 2}, {-5, 35, 1}, swizzle, {}, TensorFill::Zero, 384});
+    }
+  // Rows shorter than the swizzle.
+  out.push_back({DType::bf16, {100, 40}, {32, 16}, {8, 4}, S::Bytes128});
+  out.push_back({DType::bf16, {100, 40}, {8, 16}, {8, 4}, S::Bytes64});
+  return out;
+}
+
+TEST(TensorCopy, BoxesAreLoaded) {
+  for (const Case& c : cases()) expect_loads(c);
+}
+TEST(TensorCopy, BoxesAreStored) {
+  for (const Case& c : cases()) expect_stores(c);
+}
+TEST(TensorCopy, EverySchedule) {
+  under_every_schedule([] {
+    expect_loads(cases()[4]);
+    expect_stores(cases()[4]);
+  });
+}
+
+/// A word of each type in a tensor of one row, reduced with the same word of the tile.
+struct Reduction {
+  DType dtype;
+  std::string op;
+  U64 there, value, want;
+};
+
+TEST(TensorReduction, EveryTypeAndOperation) {
+  const auto f = [](float v) -> U64 { return std::bit_cast<U32>(v); };
+  const auto h = [](float v) -> U64 { return f16(v).bits; };
+  const auto b = [](float v) -> U64 { return bf16(v).bits; };
+  const auto d = [](double v) -> U64 { return std::bit_cast<U64>(v); };
+  const std::vector<Reduction> all = {{DType::u32, "add", 0xFFFFFFFF, 3, 2},
+                                      {DType::u32, "inc", 4, 4, 0},
+                                      {DType::u32, "dec", 0, 9, 9},
+                                      {DType::u32, "min", 4, 3, 3},
+                                      {DType::i32, "max", 4, 0xFFFFFFFF, 4},
+                                      {DType::i32, "min", 4, 0xFFFFFFFF, 0xFFFFFFFF},
+                                      {DType::i32, "add", 4, 0xFFFFFFFF, 3},
+                                      {DType::u32, "and", 12, 10, 8},
+                                      {DType::u32, "or", 12, 10, 14},
+                                      {DType::u32, "xor", 12, 10, 6},
+                                      {DType::u64, "add", 0xFFFFFFFF, 1, 0x100000000},
+                                      {DType::u64, "max", ~U64{0}, 1, ~U64{0}},
+                                      {DType::i64, "max", ~U64{0}, 1, 1},
+                                      {DType::u64, "xor", 0xF00000000, 0x100000001, 0xE00000001},
+                                      {DType::f32, "add", f(1.5F), f(2.25F), f(3.75F)},
+                                      {DType::f64, "add", d(1.5), d(2.25), d(3.75)},
+                                      {DType::f16, "add", h(1.5F), h(2.25F), h(3.75F)},
+                                      {DType::f16, "min", h(1.5F), h(-2.25F), h(-2.25F)},
+                                      {DType::bf16, "add", b(1.5F), b(2.25F), b(3.75F)},
+                                      {DType::bf16, "max", b(1.5F), b(2.25F), b(2.25F)}};
+  for (const Reduction& r : all) {
+    SCOPED_TRACE(std::string(name(r.dtype)) + " " + r.op);
+    const U64 size = static_cast<U64>(bytes(r.dtype)), n = 32 / size;
+    const Case c{r.dtype, {n}, {static_cast<U32>(n)}, {0}};
+    const auto repeated = [&](U64 v, std::size_t total) {
+      std::vector<U8> out(total);
+      for (std::size_t i = 0; i < total; i += size) std::memcpy(&out[i], &v, size);
+      return out;
+    };
+    const std::string ptx = kernel(store_text(1, r.op), false);
+    expect_assembles(ptx, kTarget);
+    for (const Device& device : devices()) {
+      Buffer<U8> tensor(device, 32), data(device, kTile);
+      tensor.upload(repeated(r.there, 32));
+      data.upload(repeated(r.value, kTile));
+      run(device, ptx, "k", kBlock, params(data, TensorMap::encode(device, c.spec(tensor.ptr())), c, 0));
+      EXPECT_EQ(tensor.to_vector(), repeated(r.want, 32)) << device.name();
+    }
+  }
+}
+
+TEST(TensorCopy, FloatsAreRoundedOnTheirWay) {
+  const auto run_with = [](TensorFloat floats, const std::vector<U32>& in) {
+    const Device d = Device::simulator(kTarget);
+    Buffer<U32> tensor(d, in.size());
+    tensor.upload(in);
+    Buffer<U8> data(d, kTile);
+    data.fill_bytes(0);
+    Case c{DType::f32, {in.size()}, {static_cast<U32>(in.size())}, {0}};
+    TensorSpec spec = c.spec(tensor.ptr());
+    spec.floats = floats;
+    run(d, kernel(load_text(1), true), "k", kBlock, params(data, TensorMap::encode(d, spec), c, spec.box_bytes()));
+    std::vector<U32> out(in.size());
+    std::memcpy(out.data(), data.to_vector().data(), in.size() * 4);
+    return out;
+  };
+  const std::vector<U32> in = {0x3F800000, 0x3F801FFF, 0x80000123, 0x7F800000};
+  EXPECT_EQ(run_with(TensorFloat::AsIs, in), in);
+  EXPECT_EQ(run_with(TensorFloat::FlushSubnormals, in),
+            (std::vector<U32>{0x3F800000, 0x3F801FFF, 0x80000000, 0x7F800000}));
+  EXPECT_EQ(run_with(TensorFloat::Tf32, in), (std::vector<U32>{0x3F800000, 0x3F802000, 0x80000000, 0x7F800000}));
+}
+
+TEST(TensorCopy, EachBlockOfAClusterLoadsAPartForAll) {
+  // Rank r loads rows 8r to 8r + 7 of both blocks' tiles.
+  const std::string ptx =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 data, .param .align 64 .b8 "
+      "map[128])\n{\n.reg .pred %p<9>; .reg .b16 %rs<3>; .reg .b32 %r<20>; .reg .b64 %rd<9>;\n.shared .align 1024 .b8 "
+      "tile[2048]; .shared .align 8 .b8 bar[8];\nld.param.u64 %rd1, [data]; mov.b64 %rd2, map; cvta.param.u64 %rd2, "
+      "%rd2; mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mov.u32 %r3, bar; mov.u32 %r4, %cluster_ctarank; setp.ne.u32 %p1, "
+      "%r1, 0; @%p1 bra A; mbarrier.init.shared::cta.b64 [%r3], 1; fence.mbarrier_init.release.cluster; "
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 2048;\nA: barrier.cluster.arrive.aligned; "
+      "barrier.cluster.wait.aligned; @%p1 bra W; shl.b32 %r5, %r4, 10; add.u32 %r5, %r5, %r2; shl.b32 %r6, %r4, 3; "
+      "mov.u16 %rs1, 3; mov.u32 %r7, 0; "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%rd2, "
+      "{%r7, %r6}], [%r3], %rs1;\nW: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; @!%p3 bra W;\n"
+      "mov.u32 %r8, %ctaid.x; mul.wide.u32 %rd3, %r8, 2048; add.s64 %rd3, %rd3, %rd1; shl.b32 %r9, %r1, 2; cvt.u64.u32 "
+      "%rd4, %r9; add.s64 %rd3, %rd3, %rd4; add.u32 %r9, %r9, %r2; mov.u32 %r10, 0;\nC: ld.shared.b32 %r11, [%r9]; "
+      "st.global.b32 [%rd3], %r11; add.u32 %r9, %r9, 128; add.s64 %rd3, %rd3, 128; add.u32 %r10, %r10, 1; setp.lt.u32 "
+      "%p4, %r10, 16; @%p4 bra C; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;\n}\n";
+  expect_assembles(ptx, kTarget);
+  const Case c{DType::bf16, {64, 16}, {64, 8}, {0, 0}, TensorSwizzle::Bytes128};
+  const std::vector<U8> memory = noise(c.memory(), 3);
+  under_every_schedule([&] {
+    for (const Device& d : devices()) {
+      Buffer<U8> tensor(d, memory.size()), data(d, 4096);
+      tensor.upload(memory);
+      run(d, ptx, "k", {{2, 1, 1}, {32, 1, 1}, 0, {2, 1, 1}},
+          Params().add(data).add(TensorMap::encode(d, c.spec(tensor.ptr()))));
+      const auto got = data.to_vector();
+      for (U32 i = 0; i < 4096; ++i) {
+        const U32 row = i / 128 % 16, chunk = i / 16 % 8 ^ row % 8;
+        ASSERT_EQ(got[i], memory[row * 128 + chunk * 16 + i % 16]) << d.name() << " byte " << i;
+      }
+    }
+  });
+}
+
+TEST(TensorMaps, MayLieInGlobalMemory) {
+  const Case c{DType::u32, {32, 4}, {32, 2}, {0, 1}};
+  const std::vector<U8> memory = noise(c.memory(), 5);
+  std::string ptx = kernel(
+      "add.s64 %rd2, %rd1, 16384; fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128; " + load_text(2), true);
+  expect_assembles(ptx, kTarget);
+  for (const Device& d : devices()) {
+    Buffer<U8> tensor(d, memory.size()), data(d, kTile + TensorMap::kBytes);
+    tensor.upload(memory);
+    data.fill_bytes(kUntouched);
+    const TensorMap map = TensorMap::encode(d, c.spec(tensor.ptr()));
+    data.upload({reinterpret_cast<const U8*>(map.bytes()), TensorMap::kBytes}, kTile);
+    run(d, ptx, "k", kBlock, params(data, map, c, 256));
+    const auto got = data.to_vector();
+    for (U32 i = 0; i < 256; ++i) ASSERT_EQ(got[i], memory[128 + i]) << d.name();
+  }
+}
+
+TEST(TensorMaps, TrafficIsWhatIsInside) {
+  const Case c{DType::u32, {32, 8}, {16, 4}, {24, 6}};
+  const Device d = Device::simulator(kTarget);
+  Buffer<U8> tensor(d, c.memory()), data(d, kTile);
+  tensor.fill_bytes(1);
+  data.fill_bytes(1);
+  d.reset_counters();
+  run(d, kernel(store_text(2), false), "k", kBlock, params(data, TensorMap::encode(d, c.spec(tensor.ptr())), c, 0));
+  EXPECT_EQ(d.counters().global_bytes_written, 2u * 32u);
+  EXPECT_EQ(d.counters().global_sectors_written, 2u);
+}
+
+// --- what is refused ---
+
+std::string refusal(const std::function<void(TensorSpec&)>& change) {
+  std::string first;
+  for (const Device& d : devices()) {
+    Buffer<float> tensor(d, 4096);
+    TensorSpec s = Case{DType::f32, {64, 64}, {32, 8}, {0, 0}}.spec(tensor.ptr());
+    change(s);
+    std::string what = "no error";
+    try {
+      TensorMap::encode(d, s);
+    } catch (const UserError& e) {
+      what = e.what();
+    }
+    if (first.empty()) first = what;
+    EXPECT_EQ(what, first) << d.name();
+  }
+  return first;
+}
+
+TEST(TensorMaps, ArgumentsAreChecked) {
+  EXPECT_THAT(refusal([](TensorSpec&) {}), HasSubstr("no error"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.rank = 6; }), HasSubstr("tensor map: rank is 6; must be 1 to 5"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.rank = 0; }), HasSubstr("rank is 0; must be 1 to 5"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.sizes[1] = 0; }), HasSubstr("sizes[1] is 0; must be 1 to 2^32"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.box[1] = 257; }), HasSubstr("box[1] is 257; must be 1 to 256"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.steps[1] = 9; }), HasSubstr("steps[1] is 9; must be 1 to 8"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.steps[0] = 2; }), HasSubstr("steps[0] is 2; must be 1"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.strides[0] = 24; }),
+              HasSubstr("strides[0] is 24 bytes; must be a multiple of 16"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.box[0] = 6; }),
+              HasSubstr("box[0] is 6 elements of f32, 24 bytes; must be a multiple of 16"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.swizzle = TensorSwizzle::Bytes64; }),
+              HasSubstr("box[0] is 128 bytes; a swizzle of 64 bytes takes no more"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.dtype = DType::i32, s.fill = TensorFill::NaN; }),
+              HasSubstr("fill is NaN, but dtype is i32"));
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.dtype = DType::i32, s.floats = TensorFloat::Tf32; }),
+              HasSubstr("floats changes elements of f32, but dtype is i32"));
+}
+TEST(TensorMaps, TheBaseIsMemoryOfTheDevice) {
+  const Device d = Device::simulator(kTarget);
+  Buffer<float> tensor(d, 4096);
+  EXPECT_THAT(refusal([](TensorSpec& s) { s.base = 64; }), HasSubstr("base is 0x40, which is no memory of"));
+}
+TEST(TensorMaps, OlderTargetsHaveNone) {
+  const Device d = Device::simulator("sm_80");
+  Buffer<float> tensor(d, 4096);
+  try {
+    TensorMap::encode(d, Case{DType::f32, {64, 64}, {32, 8}, {0, 0}}.spec(tensor.ptr()));
+    FAIL();
+  } catch (const DeviceError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("has no tensor maps"));
+  }
+}
+
+std::string fault(const std::string& copy, const std::function<void(TensorMap&)>& change = {}, U32 shift = 0) {
+  const Device d = Device::simulator(kTarget);
+  Case c{DType::f32, {64, 64}, {32, 8}, {0, 0}};
+  c.shift = shift;
+  Buffer<U8> tensor(d, c.memory()), data(d, kTile);
+  tensor.fill_bytes(0);
+  data.fill_bytes(0);
+  TensorMap map = TensorMap::encode(d, c.spec(tensor.ptr()));
+  if (change) change(map);
+  try {
+    run(d, kernel(copy, copy.find("mbarrier") != std::string::npos), "k", kBlock, params(data, map, c, 1024));
+  } catch (const DeviceError& e) {
+    return e.what();
+  }
+  return "no fault";
+}
+
+TEST(TensorFaults, AMapThatIsNoneIsReported) {
+  const auto spoil = [](TensorMap& m) { const_cast<std::byte*>(m.bytes())[20] ^= std::byte{1}; };
+  EXPECT_THAT(fault(load_text(2), spoil), HasSubstr("are no tensor map made for this device"));
+  EXPECT_THAT(fault(store_text(2), spoil), HasSubstr("are no tensor map made for this device"));
+  EXPECT_THAT(fault("mov.u64 %rd2, %rd1; " + store_text(2)), HasSubstr("are no tensor map made for this device"));
+  EXPECT_THAT(fault("add.s64 %rd2, %rd2, 32; " + store_text(2)), HasSubstr("misaligned tensor map"));
+}
+TEST(TensorFaults, DimensionsAgree) {
+  EXPECT_THAT(fault(store_text(3)), HasSubstr("a copy of 3 dimensions by a tensor map of 2"));
+}
+TEST(TensorFaults, TilesAreAligned) {
+  EXPECT_THAT(fault(load_text(2), {}, 64), HasSubstr("misaligned destination of a tensor copy"));
+  EXPECT_THAT(fault(store_text(2), {}, 16), HasSubstr("misaligned source of a tensor copy"));
+}
+TEST(TensorFaults, ElementsHaveTheReduction) {
+  EXPECT_THAT(fault(store_text(2, "xor")), HasSubstr("a reduction that elements of f32 do not have"));
+}
+TEST(TensorFaults, MissingWaitsDeadlock) {
+  // One byte more than arrives is expected.
+  std::string copy = load_text(2);
+  const std::string bytes = ", %r9;";
+  copy.replace(copy.find(bytes), bytes.size(), ", 1040;");
+  EXPECT_THAT(fault(copy), AllOf(HasSubstr("deadlock"), HasSubstr("0 of 1 arrivals and 16 bytes are missing")));
+}
+TEST(TensorFaults, OtherModesAreRefusedByName) {
+  EXPECT_THAT(fault("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r2], [%rd2, "
+                    "{%r10, %r11, %r12}], [%r3], {%rs1};"),
+              HasSubstr("cp.async.bulk.tensor has no modifier '.im2col' here"));
+  EXPECT_THAT(fault("tensormap.replace.tile.global_dim.global.b1024.b32 [%rd2], 0, %r10;"),
+              HasSubstr("'tensormap' is not known"));
+}
+
+}  // namespace
+}  // namespace kiln::test
