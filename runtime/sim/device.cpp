@@ -241,12 +241,20 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
-    const Launch launch{program,           *view,
-                        dims.grid,         recipe.block,
-                        recipe.cluster,    std::move(params),
-                        recipe.smem_bytes, static_cast<std::uint32_t>(sms_),
-                        checks_,           static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
-                        ++launches_,       debug_};
+    Checks checks = checks_;
+    checks.uninit_shared &= !image.definition.known();
+    const Launch launch{program,
+                        *view,
+                        dims.grid,
+                        recipe.block,
+                        recipe.cluster,
+                        std::move(params),
+                        recipe.smem_bytes,
+                        static_cast<std::uint32_t>(sms_),
+                        checks,
+                        static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
+                        ++launches_,
+                        debug_};
     const Debugged debugged(launch, image);
     found = execute(launch, tally);
     store_.add(launch, tally);

@@ -191,7 +191,7 @@ void report_unwritten(const Actor& x, const Target& t, const Span& s, U64 positi
 
 void check(Actor& x, const Target& t, const Span& s, Use use) {
   const Checks& checks = x.warp.block->launch->checks;
-  if (checks.uninit) {
+  if (t.block ? checks.uninit_shared : checks.uninit) {
     if (use != Use::Store)
       if (const U64 missing = t.shadow.written.first_unset(s.at, s.bytes); missing != s.at + s.bytes)
         report_unwritten(x, t, s, missing);

@@ -379,6 +379,8 @@ constinit auto matmul =
 TEST(DotCode, ThreadsOwnBlocksAndReadVectorsWithoutConflicts) {
   const Device d = Device::simulator("sm_90a");
   Buffer<float> a(d, 128 * 16), b(d, 16 * 128), o(d, 128 * 128);
+  a.fill_bytes(0);
+  b.fill_bytes(0);
   const std::string ptx = matmul.image(d, a, b, o, 128, 128, 16).ptx;
   EXPECT_THAT(ptx, testing::HasSubstr(".reqntid 256"));
   EXPECT_EQ(count(ptx, "fma.rn.f32"), 8 * 8 * 4);    // one step of 4 along k, in a loop
@@ -436,6 +438,8 @@ TEST(DotCode, SumsThatBeginInMemoryAreNotMovedInTheLoop) {
 TEST(DotCode, OperandsInEitherDirectionCauseNoConflicts) {
   const Device d = Device::simulator("sm_90a");
   Buffer<float> a(d, 64 * 32), b(d, 32 * 64), o(d, 64 * 64);
+  a.fill_bytes(0);
+  b.fill_bytes(0);
   const Stream s(d);
   for (int direction = 0; direction < 4; ++direction) {
     columns.launch(s, 1, a, b, o, 64, 64, 32, direction % 2 == 1, direction > 1);
