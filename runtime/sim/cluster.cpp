@@ -25,7 +25,8 @@ bool whole_warp(Warp& w, const Inst& in) {
 
 void arrive(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
-  if (w.cluster_unwaited) fault(w, in, "arrives at the cluster's barrier again without having waited there");
+  if (w.cluster_unwaited)
+    fault(FindingKind::AsyncMisuse, w, in, "arrives at the cluster's barrier again without having waited there");
   w.cluster_arrived = w.cluster_unwaited = w.mask;
   Clock& clock = w.block->cluster->arriving;
   if (in.releases) release(w, clock);
@@ -35,7 +36,8 @@ void arrive(Warp& w, const Inst& in) {
 
 void wait(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
-  if (!w.cluster_unwaited) fault(w, in, "waits at the cluster's barrier without having arrived there");
+  if (!w.cluster_unwaited)
+    fault(FindingKind::AsyncMisuse, w, in, "waits at the cluster's barrier without having arrived there");
   if (w.cluster_arrived) {  // others are missing: again when they came
     uncount(w, in);
     w.state = WarpState::AtClusterBarrier;

@@ -26,13 +26,14 @@ U32 named_by(const Warp& w, const U32* named) {
 /// Faults unless the lanes `group`, whose member mask is `named`, are exactly the live ones that it names.
 void check_group(const Warp& w, const Inst& in, U32 here, U32 group, U32 named) {
   if (const U32 strangers = group & ~named)
-    fault(w, in, std::countr_zero(strangers), fmt::format("the lane is not in its own member mask 0x{:08x}", named));
+    fault(FindingKind::Divergence, w, in, std::countr_zero(strangers),
+          fmt::format("the lane is not in its own member mask 0x{:08x}", named));
   const U32 missing = named & w.live & ~group;
   if (missing & here)
-    fault(w, in, std::countr_zero(missing & here),
+    fault(FindingKind::Divergence, w, in, std::countr_zero(missing & here),
           fmt::format("member mask 0x{:08x} names the lane, whose own is another", named));
   if (missing)
-    fault(w, in, std::countr_zero(missing),
+    fault(FindingKind::Divergence, w, in, std::countr_zero(missing),
           fmt::format("member mask 0x{:08x} names lanes 0x{:08x} that have diverged", named, missing));
 }
 
