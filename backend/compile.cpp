@@ -10,6 +10,7 @@
 #include "backend/llvm/generate.h"
 #include "backend/llvm/nvptx.h"
 #include "backend/pass/artefacts.h"
+#include "backend/pass/name_values.h"
 #include "backend/pass/pass.h"
 #include "backend/pipeline.h"
 #include "backend/source_hash.h"
@@ -102,6 +103,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   Target target = wanted;
   target.ptx = minimal.ptx;
   ir::Function f = function;
+  if (options.debug && f.stage == ir::Stage::Traced) ir::name_values(f);
   ir::Artefacts artefacts(f, target, options);
   if (f.stage < ir::Stage::Allocated) run_pipeline(f, target, options, stats, &artefacts);
 

@@ -15,10 +15,13 @@ struct CompileOptions {
   int max_registers = 0;
   bool line_info = true;
   bool strict = false;             ///< no fma formation, no rewrites that change rounding
+  /// Variables keep their names and values for the simulator's debugger (docs/simulator.md says what that changes). Set
+  /// for every kernel where KILN_SIM_DEBUG is.
+  bool debug = false;
   SourceLoc at = {};               ///< the user's call of with(), for errors
   bool operator==(const CompileOptions& o) const {
     return num_warps == o.num_warps && cluster == o.cluster && max_registers == o.max_registers &&
-           line_info == o.line_info && strict == o.strict;
+           line_info == o.line_info && strict == o.strict && debug == o.debug;
   }
 };
 

@@ -23,6 +23,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/cache.h"
+#include "runtime/debugger.h"
 #include "runtime/device_impl.h"
 
 namespace kiln::detail {
@@ -71,9 +72,9 @@ Target target_of(const Device& device) {
 std::string disk_key(const ir::Function& f, const Target& t, const CompileOptions& o) {
   return fmt::format(
       "{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} "
-      "strict={}\n{}\n",
+      "strict={}{}\n{}\n",
       ir::print(f, {.locations = true}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
-      o.cluster, o.max_registers, o.line_info, o.strict, compiler_version());
+      o.cluster, o.max_registers, o.line_info, o.strict, o.debug ? " debug" : "", compiler_version());
 }
 
 /// Somebody wants to see or to change what the compiler does: cached images would hide it.
@@ -93,8 +94,9 @@ struct Compiled {
   CompileStats stats;
 };
 
-Compiled compile_or_find(const ir::Function& f, const Device& device, const CompileOptions& options,
+Compiled compile_or_find(const ir::Function& f, const Device& device, CompileOptions options,
                          const rt::DiskCache& cache) {
+  options.debug = options.debug || (device.is_simulator() && debug::asked_for());
   const auto begin = std::chrono::steady_clock::now();
   const Target target = target_of(device);
   Compiled c;

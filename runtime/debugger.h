@@ -80,6 +80,28 @@ struct Parameter {
   std::vector<std::byte> bytes;
 };
 
+/// A variable of the user's program, of a kernel that was compiled with names (CompileOptions::debug).
+struct Value {
+  std::string name;
+  DType dtype{};
+  bool pointer = false;             ///< elements are addresses
+  bool tile = false;                ///< else a scalar
+  std::vector<std::int64_t> shape;  ///< of a tile
+  std::string where;                ///< "file:line" of the statement that gave the value
+  std::uint64_t turn = 1;           ///< how often the warp in view had executed it
+  /// Elements in row-major order, and which of them are known: a warp that has not come to the statement (as often as
+  /// the one in view), or is past it, has no part in it.
+  std::vector<std::uint64_t> bits;
+  std::vector<bool> known;
+  std::vector<std::string> absent;  ///< "warp 3: not yet here", for each warp without a part
+
+  /// Element `index`; the only one of a scalar is 0.
+  double number(std::size_t index) const;
+  std::string text(std::size_t index) const;
+  /// Row-major number of an element. Throws UserError if there is no such element.
+  std::size_t at(const std::vector<std::int64_t>& index) const;
+};
+
 /// A warp that is resident now.
 struct WarpInfo {
   Index3 block{};
@@ -121,6 +143,10 @@ class Stop {
   Register reg(const std::string& name) const;
   std::vector<std::string> register_names() const;
   std::vector<Parameter> parameters() const;
+  /// What the variable has got last in the warp in view.
+  Value value(const std::string& name) const;
+  /// Variables of the kernel, in the order of its code.
+  std::vector<std::string> value_names() const;
   std::vector<std::byte> read(Space, std::uint64_t address, std::size_t bytes) const;
   /// Where a variable of the PTX lies (shared, local, global), or where a pointer parameter points.
   std::pair<Space, std::uint64_t> address_of(const std::string& name) const;
@@ -195,6 +221,9 @@ class Debugger {
 };
 
 namespace debug {
+/// Whether KILN_SIM_DEBUG asks for a debugger on the terminal.
+bool asked_for();
+
 /// A handler that reads commands from `in` and answers on `out`, as docs/simulator.md describes. `prompt`: shows one,
 /// and lets an empty line repeat the last command, as fits a terminal. At the end of the input it detaches. It sets
 /// breakpoints of `debugger`, which must outlive it.

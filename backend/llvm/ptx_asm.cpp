@@ -53,13 +53,18 @@ std::string PtxAsm::in_register(llvm::Value* v) {
 }
 
 llvm::CallInst* PtxAsm::emit(llvm::IRBuilder<>& b) {
+  return call(b, constraints_ + (constraints_.empty() ? "~{memory}" : ",~{memory}"));
+}
+
+void PtxAsm::emit_comment(llvm::IRBuilder<>& b) { call(b, constraints_)->setOnlyAccessesInaccessibleMemory(); }
+
+llvm::CallInst* PtxAsm::call(llvm::IRBuilder<>& b, const std::string& constraints) {
   llvm::Type* result = outs_.empty()       ? b.getVoidTy()
                        : outs_.size() == 1 ? outs_[0]
                                            : llvm::StructType::get(b.getContext(), outs_);
   std::vector<llvm::Type*> types;
   for (llvm::Value* v : ins_) types.push_back(v->getType());
   auto* signature = llvm::FunctionType::get(result, types, false);
-  const std::string constraints = constraints_ + (constraints_.empty() ? "~{memory}" : ",~{memory}");
   call_ = b.CreateCall(llvm::InlineAsm::get(signature, text_, constraints, /*hasSideEffects=*/true), ins_);
   call_->setDoesNotThrow();
   return call_;

@@ -19,11 +19,14 @@ class PtxAsm {
 
   /// The call; it is ordered with every other memory operation. Results are read with result().
   llvm::CallInst* emit(llvm::IRBuilder<>&);
+  /// A statement that is a comment: it keeps its operands in registers, and is ordered with nothing but its like.
+  void emit_comment(llvm::IRBuilder<>&);
   /// Result number i of the emitted statement.
   llvm::Value* result(llvm::IRBuilder<>&, unsigned i) const;
 
  private:
   std::string name(char constraint, const char* prefix);
+  llvm::CallInst* call(llvm::IRBuilder<>&, const std::string& constraints);
   std::string text_, constraints_;
   std::vector<llvm::Type*> outs_;
   std::vector<llvm::Value*> ins_;

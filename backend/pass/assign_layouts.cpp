@@ -54,7 +54,9 @@ class Layouts {
       if (is_store(i)) pair_transpositions(i);
     for (InstId i : order) imposed(i);
     for (InstId i : order)
-      if (imposes(i) || !removable(f_.inst(i).op)) root(i);
+      if (imposes(i) || (!removable(f_.inst(i).op) && !names(i))) root(i);
+    for (InstId i : order)  // a value that somebody looks at stands where it would without
+      if (names(i)) root(i);
     for (InstId i : order)  // whatever no store needs
       for (Value v : std::vector<Value>(f_.inst(i).results))
         if (unlaid(v)) need(v, at_home(v));
@@ -71,6 +73,7 @@ class Layouts {
   }
   bool is_store(InstId i) const { return f_.inst(i).op == Op::Store && f_.type(f_.inst(i).operands[0]).tile; }
   bool controls(InstId i) const { return !f_.inst(i).regions.empty() && !combines(i); }
+  bool names(InstId i) const { return f_.inst(i).op == Op::Name; }
   /// Its results have a layout before anybody asks.
   bool imposes(InstId i) const { return combines(i) || controls(i); }
   bool unlaid(Value v) const { return f_.type(v).tile && f_.type(v).layout == kNoLayout; }

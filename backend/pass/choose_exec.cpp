@@ -148,6 +148,7 @@ bool spans_blocks(Op op) {
     case Op::Select:
     case Op::PtrAdd:
     case Op::Opaque:
+    case Op::Name:
     case Op::Reduce:
     case Op::Scan:
     case Op::Load:

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <vector>
 
 #include "runtime/base/error.h"
 
@@ -28,6 +29,26 @@ std::string read_whole(const fs::path& path, std::size_t most) {
   if (!in || e || !in.read(out.data(), static_cast<std::streamsize>(size)))
     throw UserError(fmt::format("{}: cannot read it", path.string()));
   return out;
+}
+
+std::optional<std::string> read_source(const std::string& name) {
+  constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+  std::error_code e;
+  std::vector<fs::path> folders{fs::path()};
+  if (fs::path(name).is_relative())
+    for (fs::path at = fs::read_symlink("/proc/self/exe", e).parent_path(); at.has_relative_path();
+         at = at.parent_path())
+      folders.push_back(at);
+  for (const fs::path& folder : folders) {
+    if (!fs::is_regular_file(folder / name, e)) continue;
+    try {
+      std::string text = read_whole(folder / name, kMostBytes);
+      if (text.find('\0') == text.npos) return text;
+    } catch (const UserError&) {
+      // as if it were not there
+    }
+  }
+  return std::nullopt;
 }
 
 void write_whole(const fs::path& path, std::string_view contents) {

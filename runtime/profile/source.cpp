@@ -1,21 +1,13 @@
 #include "runtime/profile/source.h"
 
-#include "runtime/base/error.h"
 #include "runtime/base/file.h"
 
 namespace kiln::rt {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-
 std::optional<std::vector<std::string>> read_lines(const std::string& file) {
-  try {
-    const std::string text = read_whole(file, kMostBytes);
-    if (text.find('\0') != text.npos) return std::nullopt;
-    return split_lines(text);
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
+  const auto text = read_source(file);
+  return text ? std::optional(split_lines(*text)) : std::nullopt;
 }
 
 }  // namespace

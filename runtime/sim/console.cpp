@@ -4,11 +4,11 @@
 
 #include <bit>
 #include <charconv>
-#include <fstream>
 #include <istream>
 #include <ostream>
 #include <sstream>
 
+#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 
 namespace kiln::rt::sim {
@@ -17,12 +17,6 @@ namespace {
 using debug::Resume;
 
 std::string text(const debug::Index3& i) { return fmt::format("({}, {}, {})", i[0], i[1], i[2]); }
-
-std::vector<std::string> lines_of(std::istream& in) {
-  std::vector<std::string> out;
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
-}
 
 /// The words of a line; + , and [ ] stand alone.
 std::vector<std::string> words_of(const std::string& line) {
@@ -78,12 +72,10 @@ void Console::show_stop() {
   out_ << fmt::format("{}\n{}, block {}, warp {}, lane {}{}\n", s.what(), s.kernel(), text(s.block()), s.warp(),
                       s.lane(), lanes);
   if (s.line()) {
-    std::ifstream file(s.file());
-    const auto lines = lines_of(file);
-    out_ << fmt::format("{}:{}{}\n", last_part(s.file()), s.line(),
-                        s.line() <= lines.size() ? ":  " + lines[s.line() - 1] : "");
+    const std::string* text = sources_.line(s.file(), s.line());
+    out_ << fmt::format("{}:{}{}\n", last_part(s.file()), s.line(), text ? ":  " + *text : "");
   }
-  out_ << fmt::format("ptx:{}:  {}\n", s.ptx_line(), s.ptx());
+  out_ << fmt::format("ptx:{}: {}\n", s.ptx_line(), s.ptx());
 }
 
 // --- words -----------------------------------------------------------------------------------------------------------
@@ -189,6 +181,8 @@ Console::Result Console::execute(const std::string& line) {
 }  // namespace kiln::rt::sim
 
 namespace kiln::debug {
+
+bool asked_for() { return !env::KILN_SIM_DEBUG().empty() && env::KILN_SIM_DEBUG() != "0"; }
 
 Debugger::Handler console(Debugger& debugger, std::istream& in, std::ostream& out, bool prompt) {
   return [c = std::make_shared<rt::sim::Console>(debugger, in, out, prompt)](Stop& s) { return c->stopped(s); };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/debugger.h"
+#include "runtime/profile/source.h"
 
 namespace kiln::rt::sim {
 
@@ -37,6 +38,8 @@ class Console {
 
   Result step(debug::Resume how);
   void watch(debug::On);
+  void print_value(const std::string& name);
+  void show_names();
   void print_register(const std::string& name, bool all);
   void show_lines(const std::vector<std::string>& lines, unsigned at, unsigned around);
 
@@ -55,6 +58,7 @@ class Console {
   std::ostream& out_;
   bool prompt_;
   debug::Stop* stop_ = nullptr;
+  SourceFiles sources_;
   std::string suffix_;  ///< of the command: "4f32" of x/4f32
   std::vector<std::string> words_;
   std::size_t at_ = 0;

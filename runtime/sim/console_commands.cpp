@@ -3,25 +3,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <ostream>
-#include <sstream>
 
 #include "runtime/base/error.h"
 #include "runtime/sim/console.h"
 #include "runtime/sim/debug_text.h"
+#include "runtime/sim/debug_value.h"
 
 namespace kiln::rt::sim {
 
 using debug::Resume;
 
 namespace {
-
-std::vector<std::string> lines_of(std::istream& in) {
-  std::vector<std::string> out;
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
-}
 
 std::string text(const debug::Index3& i) { return fmt::format("({}, {}, {})", i[0], i[1], i[2]); }
 
@@ -56,7 +49,7 @@ const std::vector<Console::Command>& Console::commands() {
       {"next", "n", "[N]", "the same: calls are expanded in the code", &Console::do_step},
       {"stepi", "si", "[N]", "one PTX instruction of this warp", &Console::do_stepi},
       {"finish", "fin", "", "until this block has exited", &Console::do_finish},
-      {"print", "p", "NAME | %REGISTER [all]", "a value of the kernel, a parameter, or a register; print/TYPE",
+      {"print", "p", "NAME[[I, J…]] | %REGISTER [all]", "a variable, parameter or register; print/TYPE",
        &Console::do_print, true},
       {"x", "x", "ADDRESS", "memory: x/8f32 shows 8 values of a type", &Console::do_examine, true},
       {"where", "bt", "", "kernel, block, warp, lanes, line, instruction, functions", &Console::do_where},
@@ -64,7 +57,7 @@ const std::vector<Console::Command>& Console::commands() {
       {"ptx", "ptx", "", "the PTX around the instruction", &Console::do_ptx},
       {"focus", "f", "[block X[,Y[,Z]]] [warp N] [lane N]", "look at another block, warp or lane", &Console::do_focus},
       {"warps", "w", "", "the warps that are running, and what each waits for", &Console::do_warps},
-      {"info", "i", "breakpoints|params|registers", "what there is", &Console::do_info},
+      {"info", "i", "breakpoints|names|params|registers", "what there is", &Console::do_info},
       {"help", "h", "", "this table", &Console::do_help},
       {"detach", "det", "", "let the program go on without the debugger", &Console::do_detach},
       {"quit", "q", "", "end the launch; the program gets a DeviceError", &Console::do_quit},
@@ -175,15 +168,14 @@ void Console::show_lines(const std::vector<std::string>& lines, unsigned at, uns
 
 Console::Result Console::do_list() {
   if (stop_->file().empty()) throw UserError("the PTX names no source line here; ptx shows the PTX");
-  std::ifstream file(stop_->file());
-  if (!file) throw UserError(fmt::format("cannot read {}", stop_->file()));
-  show_lines(lines_of(file), stop_->line(), 5);
+  const auto* lines = sources_.lines(stop_->file());
+  if (!lines) throw UserError(fmt::format("cannot read {}", stop_->file()));
+  show_lines(*lines, stop_->line(), 5);
   return {};
 }
 
 Console::Result Console::do_ptx() {
-  std::istringstream module(stop_->module());
-  show_lines(lines_of(module), stop_->ptx_line(), 6);
+  show_lines(split_lines(stop_->module()), stop_->ptx_line(), 6);
   return {};
 }
 
@@ -195,10 +187,12 @@ Console::Result Console::do_info() {
   } else if (is("params")) {
     for (const debug::Parameter& p : stop_->parameters())
       out_ << fmt::format("{} {} = {}\n", p.type, p.name, parameter_text(p));
+  } else if (is("names")) {
+    show_names();
   } else if (is("registers")) {
     for (const std::string& r : stop_->register_names()) out_ << r << "\n";
   } else {
-    throw UserError(fmt::format("expected breakpoints, params or registers, found '{}'", what));
+    throw UserError(fmt::format("expected breakpoints, names, params or registers, found '{}'", what));
   }
   return {};
 }
@@ -208,6 +202,8 @@ Console::Result Console::do_info() {
 Console::Result Console::do_print() {
   const std::string name = word("a name");
   if (name[0] == '%') return print_register(name, accept("all")), Result{};
+  const std::vector<std::string> names = stop_->value_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return print_value(name), Result{};
   for (const debug::Parameter& p : stop_->parameters()) {
     if (p.name != name) continue;
     out_ << fmt::format("{} {} = {}\n", p.type, p.name, parameter_text(p));
@@ -215,7 +211,37 @@ Console::Result Console::do_print() {
   }
   std::string known;
   for (const debug::Parameter& p : stop_->parameters()) known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
-  throw UserError(fmt::format("there is no '{}' here; parameters: {}", name, known.empty() ? "none" : known));
+  throw UserError(fmt::format("there is no '{}' here; variables: {}; parameters: {}", name,
+                              names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                              known.empty() ? "none" : known));
+}
+
+void Console::show_names() {
+  for (const std::string& name : stop_->value_names()) {
+    try {
+      const debug::Value v = stop_->value(name);
+      out_ << fmt::format("{}: {}, given at {}\n", name, type_text(v), v.where);
+    } catch (const UserError&) {
+      out_ << name << ": no value yet\n";
+    }
+  }
+}
+
+/// A scalar, a tile, or one element: x, x[3, 5].
+void Console::print_value(const std::string& name) {
+  const debug::Value v = stop_->value(name);
+  if (accept("[")) {
+    std::vector<std::int64_t> index;
+    do index.push_back(static_cast<std::int64_t>(number("the index")));
+    while (accept(","));
+    if (!accept("]")) throw UserError("']' is missing");
+    const std::size_t i = v.at(index);
+    out_ << fmt::format("{}[{}] = {}\n", name, fmt::join(index, ", "), v.known[i] ? v.text(i) : "not known");
+    for (const std::string& a : v.absent)
+      if (!v.known[i]) out_ << a << "\n";
+    return;
+  }
+  out_ << value_text(v);
 }
 
 void Console::print_register(const std::string& name, bool all) {

@@ -96,12 +96,6 @@ const ptx::Operand* address_operand(const ptx::Stmt& s) {
   return nullptr;
 }
 
-const Expansion* expansion_at(const Program& p, std::uint32_t pc) {
-  for (const Expansion& e : p.expansions)
-    if (e.begin <= pc && pc < e.end) return &e;
-  return nullptr;
-}
-
 /// A generic address is taken apart; a shared one gets the block it belongs to.
 bool resolve(const Warp& w, Space space, std::uint64_t address, Touch& t, int lane) {
   const auto l = static_cast<std::size_t>(lane);
@@ -131,6 +125,12 @@ bool resolve(const Warp& w, Space space, std::uint64_t address, Touch& t, int la
 }
 
 }  // namespace
+
+const Expansion* expansion_at(const Program& p, std::uint32_t pc) {
+  for (const Expansion& e : p.expansions)
+    if (e.begin <= pc && pc < e.end) return &e;
+  return nullptr;
+}
 
 std::vector<Touch> touches(const Warp& w, const Inst& in) {
   const Program& p = w.block->launch->program;

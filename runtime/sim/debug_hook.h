@@ -12,9 +12,9 @@ class DebugHook {
   virtual void end() noexcept = 0;
   /// Its blocks start; the object may have held an earlier cluster of the launch.
   virtual void started(Cluster&) = 0;
-  /// The warp is about to execute `in`, at w.pc, for the lanes of w.mask; it may be none. Throws Fault to end the
-  /// launch.
-  virtual void before(Warp& w, const Inst& in) = 0;
+  /// The warp is about to execute `in`, at w.pc, for the lanes of w.mask; it may be none. False: other warps have
+  /// their turn first. Throws Fault to end the launch.
+  virtual bool before(Warp& w, const Inst& in) = 0;
   /// It has.
   virtual void after(Warp& w, const Inst& in) = 0;
   /// The launch ends with this fault; warps are as they were when it was found.

@@ -176,6 +176,43 @@ std::optional<DebugSession::Hit> DebugSession::check_watch(const Warp& w, const 
   return hit;
 }
 
+// --- variables -------------------------------------------------------------------------------------------------------
+
+void DebugSession::read_names() {
+  const Program& p = launch_->program;
+  for (std::uint32_t pc = 0; pc < p.code.size(); ++pc)
+    if (const InstInfo& i = p.infos[p.code[pc].info]; names_value(i))
+      if (auto v = parse_named_value(i.stmt->operands[0].name)) named_.emplace(pc, std::move(*v));
+}
+
+void DebugSession::keep_value(const Warp& w, const Inst& in, std::uint32_t pc) {
+  const auto named = named_.find(pc);
+  if (named == named_.end() || w.mask == 0) return;
+  Past& past = past_[&w];
+  Seen& seen = past.values[named->second.name];
+  seen = {pc, ++past.turns[pc], w.mask, {}};
+  seen.registers.resize(in.n_ops);
+  const std::vector<ptx::Operand>& operands = launch_->program.infos[in.info].stmt->operands[1].parts;
+  for (std::size_t r = 0; r < seen.registers.size(); ++r) {
+    const Ref slot = in.ops[r];
+    if (slot == kNoRef) continue;
+    const bool reg = operands[r].kind == ptx::Operand::Kind::Reg;
+    const Ty type = reg ? expansion_at(launch_->program, pc)->function->regs[operands[r].reg] : Ty::b64;
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      std::uint64_t& word = seen.registers[r][l];
+      if (type == Ty::pred) word = w.pred(slot) >> l & 1;
+      else word = bits(type) == 64 ? w.in<std::uint64_t>(slot)[l] : w.in<std::uint32_t>(slot)[l];
+    }
+  }
+}
+
+const Seen* DebugSession::seen(const Warp& w, const std::string& name) const {
+  const auto past = past_.find(&w);
+  if (past == past_.end()) return nullptr;
+  const auto v = past->second.values.find(name);
+  return v == past->second.values.end() ? nullptr : &v->second;
+}
+
 // --- the launch ------------------------------------------------------------------------------------------------------
 
 void DebugSession::begin(const Launch& launch, const KernelImage& image) {
@@ -184,6 +221,7 @@ void DebugSession::begin(const Launch& launch, const KernelImage& image) {
   aborted_ = false;
   map_.emplace(launch.program);
   map_breakpoints();
+  read_names();
   entry_.clear();
   for (const Breakpoint& b : breakpoints_) {
     if (b.kind == Breakpoint::Kind::Kernel && (b.name.empty() || b.name == launch.program.kernel))
@@ -197,6 +235,7 @@ void DebugSession::end() noexcept {
   launch_ = nullptr;
   image_ = nullptr;
   map_.reset();
+  named_.clear();
   at_.clear();
   watched_.clear();
   clusters_.clear();
@@ -224,14 +263,14 @@ std::vector<Block*> DebugSession::resident() const {
 
 bool DebugSession::steps_to(const Warp& w) const {
   if (&w != going_.warp) return false;
-  if (going_.how == Resume::StepInstruction) return true;
+  if (going_.how == Resume::StepInstruction) return !named_.contains(w.pc);  // which the device does not have
   return going_.how == Resume::StepLine && map_->begins_line(w.pc) &&
          !(line_of(launch_->program.infos[launch_->program.code[w.pc].info]) == going_.line);
 }
 
-void DebugSession::before(Warp& w, const Inst& in) {
+bool DebugSession::before(Warp& w, const Inst& in) {
   current_ = &w;
-  if (detached_) return;
+  if (detached_) return true;
   if (!watched_.empty()) {
     check_watches(w, nullptr);
     note_accesses(w, in);
@@ -239,21 +278,26 @@ void DebugSession::before(Warp& w, const Inst& in) {
   Past& past = past_[&w];
   // A waiting instruction is executed again until it passes.
   const bool again = past.pc == w.pc && past.active == w.active;
-  past = {w.pc, w.active};
+  past.pc = w.pc;
+  past.active = w.active;
   const Breakpoint* b = again ? nullptr : breakpoint_at(w);
   if (b) {
     const int number = b->number;
     const std::uint32_t lanes = b->condition.lane ? 1u << *b->condition.lane : 0;
     std::erase(entry_, number);
     stop(w, w.pc, Reason::Breakpoint, fmt::format("breakpoint {}", number), number, {}, {}, lanes);
+    // So that all warps come to a place before one comes there again.
+    return going_.how != Resume::Continue;
   } else if (steps_to(w)) {
     stop(w, w.pc, Reason::Step, "step", 0, {}, {}, w.active & 1u << going_.lane);
   }
+  return true;
 }
 
 void DebugSession::after(Warp& w, const Inst& in) {
   if (detached_) return;
   const auto pc = static_cast<std::uint32_t>(&in - launch_->program.code.data());
+  if (!named_.empty()) keep_value(w, in, pc);
   if (!watched_.empty()) check_watches(w, &in);
   if (w.state == WarpState::Done) {
     const Block& b = *w.block;

@@ -1,5 +1,6 @@
 // What stands behind a Debugger: its breakpoints and watches, and the launch that runs.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -7,6 +8,7 @@
 
 #include "runtime/debugger.h"
 #include "runtime/sim/debug_hook.h"
+#include "runtime/sim/named_value.h"
 
 namespace kiln::rt::sim {
 
@@ -45,6 +47,9 @@ class CodeMap {
   std::vector<bool> begins_;
 };
 
+/// The innermost function around an instruction; null for the exit at the end.
+const Expansion* expansion_at(const Program&, std::uint32_t pc);
+
 /// What one access of a warp touches, of the instructions whose addresses stand in registers: ld, st, atom, red.
 struct Touch {
   debug::Space space = debug::Space::Global;
@@ -57,6 +62,14 @@ struct Touch {
 /// The accesses that the warp is about to make with `in`: one for each space.
 std::vector<Touch> touches(const Warp&, const Inst& in);
 
+/// What a variable of the user's program got last in a warp.
+struct Seen {
+  std::uint32_t pc = 0;    ///< of the statement that says so
+  std::uint64_t turn = 0;  ///< its executions by the warp, this one included
+  std::uint32_t lanes = 0;
+  std::vector<std::array<std::uint64_t, kLanes>> registers;
+};
+
 class DebugSession final : public DebugHook {
  public:
   explicit DebugSession(Debugger::Handler handler = {}) : handler_(std::move(handler)) {}
@@ -68,7 +81,7 @@ class DebugSession final : public DebugHook {
   void begin(const Launch&, const KernelImage&) override;
   void end() noexcept override;
   void started(Cluster&) override;
-  void before(Warp&, const Inst&) override;
+  bool before(Warp&, const Inst&) override;
   void after(Warp&, const Inst&) override;
   void faulted(const Fault&) override;
 
@@ -77,11 +90,17 @@ class DebugSession final : public DebugHook {
   const KernelImage& image() const { return *image_; }
   /// Blocks that have started and not ended, in the order of the clusters.
   std::vector<Block*> resident() const;
+  /// The variables that are named in the program, by the place of the statement.
+  const std::map<std::uint32_t, NamedValue>& named() const { return named_; }
+  /// What the variable got last in the warp, or null.
+  const Seen* seen(const Warp&, const std::string& name) const;
 
  private:
   /// What is remembered of a warp.
   struct Past {
     std::uint32_t pc = UINT32_MAX, active = 0;  ///< of its last instruction
+    std::map<std::string, Seen> values;
+    std::map<std::uint32_t, std::uint64_t> turns;
   };
   struct Watched {
     int number;
@@ -111,6 +130,8 @@ class DebugSession final : public DebugHook {
   const Breakpoint* breakpoint(int number) const;
   const Breakpoint* breakpoint_at(const Warp&) const;
   void map_breakpoints();
+  void read_names();
+  void keep_value(const Warp&, const Inst&, std::uint32_t pc);
   void start_watches();
   void note_accesses(const Warp&, const Inst&);
   void check_watches(Warp&, const Inst*);
@@ -130,6 +151,7 @@ class DebugSession final : public DebugHook {
   const Launch* launch_ = nullptr;
   const KernelImage* image_ = nullptr;
   std::optional<CodeMap> map_;
+  std::map<std::uint32_t, NamedValue> named_;
   std::vector<std::vector<int>> at_;  ///< numbers of the breakpoints at each instruction; empty: none anywhere
   std::vector<int> entry_;            ///< numbers of the kernel breakpoints that have not stopped yet
   std::vector<Watched> watched_;

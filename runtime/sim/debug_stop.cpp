@@ -95,7 +95,15 @@ std::uint32_t Stop::warp() const { return warp_->index; }
 std::uint32_t Stop::active() const { return warp_->active; }
 unsigned Stop::line() const { return line_of(info(*warp_, pc_)).line; }
 unsigned Stop::ptx_line() const { return info(*warp_, pc_).line; }
-std::string Stop::ptx() const { return std::string(info(*warp_, pc_).text); }
+std::string Stop::ptx() const {
+  std::string out;
+  for (char c : info(*warp_, pc_).text) {
+    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!space) out += c;
+    else if (!out.ends_with(' ')) out += ' ';
+  }
+  return out;
+}
 
 const std::string& Stop::module() const { return program(*warp_).module->text; }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/sim/classify.h"
+#include "runtime/sim/named_value.h"
 #include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
@@ -296,6 +297,7 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Address:
     case Kind::Vector:
+    case Kind::Text:
     case Kind::Sink: break;
   }
   fail(s, "an operand is of a kind this instruction does not take");
@@ -357,7 +359,7 @@ void Decoder::statement(const ptx::Stmt& s) {
   InstInfo& info = program_->infos.back();
   info.kind = classify(form);
   info.multiplied = multiplied(form);
-  info.implicit = false;
+  info.implicit = form.name == kNamedValue;
 }
 
 Handler Decoder::make(Form& form) {

@@ -213,7 +213,7 @@ void SimDevice::debug_with(DebugHook* hook) {
 /// The terminal is a debugger like others; the device owns it, so it holds the device by a pointer that owns nothing.
 void SimDevice::open_terminal() {
   const std::string& kernel = env::KILN_SIM_DEBUG();
-  if (kernel.empty() || kernel == "0" || debug_) return;
+  if (!debug::asked_for() || debug_) return;
   terminal_ = std::make_unique<Debugger>(Device(std::shared_ptr<DeviceImpl>(std::shared_ptr<void>(), this)));
   terminal_->break_kernel(kernel == "1" ? "" : kernel);
   terminal_->on_stop(debug::console(*terminal_, std::cin, std::cout, isatty(STDIN_FILENO) != 0));

@@ -10,6 +10,8 @@ namespace {
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
+constexpr std::string_view kOwn = "// kiln.";
+
 bool starts_ident(char c) { return is_word(c) || c == '.' || c == '%'; }
 
 class Lexer {
@@ -34,6 +36,9 @@ class Lexer {
         ++at_;
       } else if (peek() == ' ' || peek() == '\t' || peek() == '\r' || peek() == '\0') {
         ++at_;
+      } else if (text_.substr(at_, kOwn.size()) == kOwn) {
+        at_ += 3;
+        return;
       } else if (peek() == '/' && peek(1) == '/') {
         while (at_ < text_.size() && peek() != '\n') ++at_;
       } else if (peek() == '/' && peek(1) == '*') {

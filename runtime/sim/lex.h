@@ -1,4 +1,5 @@
 // Tokens of PTX text. Dots and "::" belong to identifiers ("ld.shared::cta.b32", "%tid.x"), so an opcode is one token.
+// A comment that begins with "// kiln." is a statement of Kiln's own: its text behind the slashes is split like any other.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -511,6 +511,12 @@ class Parser {
     if (peek().is('{')) return list('{', '}');
     if (peek().is('(')) return list('(', ')');
     if (peek().kind == Token::Kind::Number || peek().is('-')) return number();
+    if (peek().kind == Token::Kind::String) {
+      Operand o;
+      o.kind = Kind::Text;
+      o.name = next().text;
+      return o;
+    }
     return named(ident("an operand"));
   }
 

@@ -22,12 +22,12 @@ struct Loc {
 };
 
 struct Operand {
-  enum class Kind : std::uint8_t { Reg, Special, Int, Float32, Float64, Symbol, Address, Vector, Sink };
+  enum class Kind : std::uint8_t { Reg, Special, Int, Float32, Float64, Symbol, Address, Vector, Text, Sink };
   Kind kind = Kind::Sink;
   bool negated = false;        ///< !%p
   std::uint32_t reg = 0;       ///< Reg: index in Function::regs; Address: base register if has_base
   bool has_base = false;       ///< Address: a register is part of it
-  std::string_view name;       ///< Symbol, Special; Address without register: the symbol or empty
+  std::string_view name;       ///< Symbol, Special, Text; Address without register: the symbol or empty
   std::int32_t local = -1;     ///< Symbol, Address: index in Function::locals when `name` is declared there
   std::int64_t value = 0;      ///< Int, the bits of Float32/Float64, offset of Address and Symbol
   std::vector<Operand> parts;  ///< Vector elements; for `d|p` the one second name

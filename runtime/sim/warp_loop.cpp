@@ -24,7 +24,8 @@ void run(Warp& w, std::uint64_t quantum) {
     const Inst& in = code[w.pc];
     w.mask = w.active;
     if (in.guard >= 0) w.mask &= w.regs[in.guard] ^ in.guard_flip;
-    if constexpr (kDebug) launch.debug->before(w, in);
+    if constexpr (kDebug)
+      if (!launch.debug->before(w, in)) return;
     ++w.pc;
     ++clock;
     ++counts[in.info].times;

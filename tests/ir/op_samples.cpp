@@ -275,6 +275,7 @@ layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64
   %1, %2 = inline_ptx text="add.s32 $0, $2, $2; neg.s32 $1, $2;" %0 : i32, i32
 })";
     case Op::Print: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  print text=\"i = {}, {}\" %0, %0\n}";
+    case Op::Name: return "{\n  %0 = arange start=0 end=6 : tile<6xindex>\n  name text=\"i\" %0\n}";
     case Op::Assert:
       return R"({
   %0 = constant value=i1(1) : i1

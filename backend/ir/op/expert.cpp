@@ -1,4 +1,4 @@
-// What experts ask for by name: shared memory, barriers, PTX, values hidden from the optimiser.
+// What experts ask for by name: shared memory, barriers, PTX, values hidden from the optimiser. And names themselves.
 #include <cstring>
 
 #include "backend/ir/op/evaluator.h"
@@ -46,5 +46,8 @@ void eval_Opaque(Evaluator& e, const Inst& inst) {
   const Value r = inst.results[0];
   std::memcpy(e.define(r), e.data(inst.operands[0]), element_bytes(e.type(r)) * e.elements(r));
 }
+
+Types infer_Name(const InferInput&) { return {}; }
+void eval_Name(Evaluator&, const Inst&) {}
 
 }  // namespace kiln::ir

@@ -34,6 +34,7 @@ LinearLayout layout_AtomicCas(const Function&, const Inst&, std::size_t, const L
 LinearLayout layout_Opaque(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_InlinePtx(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Print(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_Name(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Assert(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Sort(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 
