@@ -300,7 +300,8 @@ constinit auto in_order = kernel("in_order", [](InOut<std::int32_t> p, Out<std::
 TEST_P(Atomics, KeepProgramOrderWithLoadsStoresAndEachOther) {
   Stream s(device());
   const int n = 256;
-  Buffer<std::int32_t> p(device(), n), seen(device(), 3 * n);
+  auto p = buffer_of(device(), std::vector<std::int32_t>(n, 0));
+  Buffer<std::int32_t> seen(device(), 3 * n);
   in_order.with({.num_warps = 4}).launch(s, 1, p, seen, n);
   s.synchronize();
   const auto got = seen.to_vector(), now = p.to_vector();
@@ -319,7 +320,7 @@ constinit auto last_sums = kernel(
       store(parts + program_id(0) * N + i, (program_id(0) + 1).cast<std::int32_t>());
       Scalar before = atomic_add(counter, 1, true, {.order = Order::acq_rel});
       Tile sum = zeros(DType::i32, {N});
-      for (int p = 0; p < 8; ++p) sum += load(parts + p * N + i);
+      for (int p = 0; p < 8; ++p) sum += load(parts + p * N + i, before == 7);  // others may still be writing
       store(total + i, sum, before == 7);
     });
 TEST_P(Atomics, ReleaseAndAcquireHandOverWhatAllThreadsWrote) {
@@ -362,7 +363,7 @@ TEST_P(Atomics, AFlagPassesDataFromProgramToProgram) {
 
 // What no single atomic does, by a loop around cas.
 constinit auto multiply = kernel("multiply", [](InOut<float> p, In<float> by) {
-  Scalar factor = load(by + program_id(0)), seen = load(p), done = false;
+  Scalar factor = load(by + program_id(0)), seen = atomic_cas(p, factor, factor), done = false;
   while_([&] { return !done; },
          [&] {
            Scalar was = atomic_cas(p, seen, seen * factor);
