@@ -146,6 +146,8 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function&
   program_->kernel = entry.name;
   program_->reqntid = entry.reqntid;
   program_->maxntid = entry.maxntid;
+  program_->maxnreg = entry.maxnreg;
+  program_->minnctapersm = entry.minnctapersm;
   program_->cluster = entry.cluster;
 }
 

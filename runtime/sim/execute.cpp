@@ -200,6 +200,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   instructions = 0;
   warpgroups.resize((n_warps + kWarpgroup - 1) / kWarpgroup);
   for (Warpgroup& g : warpgroups) g.start();
+  free_registers = 0;
   warps.resize(n_warps);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     Warp& w = warps[i];
@@ -222,6 +223,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     for (Groups& g : w.groups) g.clear();
     sim::start(w);
     w.wgmma.start(p);
+    w.registers = first_registers(p);
     for (const SpecialInit& s : p.specials) broadcast(w, s, special_value);
   }
 }

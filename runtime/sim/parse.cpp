@@ -367,7 +367,9 @@ class Parser {
     if (word == ".reqntid") triple(f.reqntid);
     else if (word == ".maxntid") triple(f.maxntid);
     else if (word == ".reqnctapercluster") triple(f.cluster);
-    else if (word == ".minnctapersm" || word == ".maxnreg" || word == ".maxclusterrank") integer();
+    else if (word == ".minnctapersm") f.minnctapersm = static_cast<std::uint32_t>(integer());
+    else if (word == ".maxnreg") f.maxnreg = static_cast<std::uint32_t>(integer());
+    else if (word == ".maxclusterrank") integer();
     else if (word == ".explicitcluster" || word == ".blocksareclusters" || word == ".noreturn") return;
     else if (word == ".pragma") {
       while (!accept(';')) next_of(".pragma");

@@ -78,6 +78,7 @@ struct Function {
   std::map<std::pair<std::uint32_t, std::string_view>, std::vector<std::string_view>> branch_tables;
   std::array<std::uint32_t, 3> reqntid{0, 0, 0}, maxntid{0, 0, 0};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
+  std::uint32_t maxnreg = 0, minnctapersm = 0;
 };
 
 struct Module {

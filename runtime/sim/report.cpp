@@ -117,6 +117,11 @@ std::string waits_for(const Warp& w) {
     const Program& p = b.launch->program;
     return fmt::format("waits for {} since {}", awaited_mbarrier(w), full_place(p, p.infos[p.code[w.pc].info]));
   }
+  if (w.state == WarpState::AtRegisterPool) {
+    const Inst& in = b.launch->program.code[w.pc];
+    return fmt::format("waits for {} registers a thread (it has {}, the block's pool {})", in.imm, w.registers,
+                       b.free_registers);
+  }
   int arrived = 0, live = 0;
   for (const Block& other : b.cluster->blocks)
     for (const Warp& v : other.warps) arrived += std::popcount(v.cluster_arrived), live += std::popcount(v.live);

@@ -63,7 +63,7 @@ struct Held {
   bool polls = false;  ///< they look again and again: nobody comes to them
 };
 
-enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, Done };
+enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, AtRegisterPool, Done };
 
 struct Warp {
   Block* block = nullptr;
@@ -86,6 +86,7 @@ struct Warp {
   std::uint32_t awaited = 0;               ///< AtMbarrier: the address of the mbarrier, 0 if the lanes wait for several
   bool look = false;                       ///< the test of an mbarrier that comes next gives its result, whatever it is
   std::array<Groups, kGroupKinds> groups;  ///< asynchronous operations under way that the warp waits for
+  std::uint32_t registers = 0;             ///< a thread, as setmaxnreg counts them; 0: not counted
   WgmmaWatch wgmma;                        ///< of the registers of those
   Knowledge order;
   std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
@@ -132,11 +133,12 @@ struct Block {
   std::array<Barrier, 16> barriers;
   Mbarriers mbarriers;
   std::vector<Warpgroup> warpgroups;
-  std::unique_ptr<Shadow> shadow;  ///< of its shared memory; null: nothing is checked there
-  std::uint32_t starts = 0;        ///< blocks that were started in this object
-  Tally* tally = nullptr;          ///< of the host thread that runs it
-  std::uint64_t instructions = 0;  ///< that its warps have executed; the clock of %clock and %globaltimer
-  bool done = false;               ///< every warp is
+  std::uint32_t free_registers = 0;  ///< that setmaxnreg gave back: a thread of one warp
+  std::unique_ptr<Shadow> shadow;    ///< of its shared memory; null: nothing is checked there
+  std::uint32_t starts = 0;          ///< blocks that were started in this object
+  Tally* tally = nullptr;            ///< of the host thread that runs it
+  std::uint64_t instructions = 0;    ///< that its warps have executed; the clock of %clock and %globaltimer
+  bool done = false;                 ///< every warp is
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
@@ -183,6 +185,9 @@ struct Fault {
 
 /// Executes instructions of the warp until it waits, is done, or has executed about `quantum`.
 void run_warp(Warp&, std::uint64_t quantum);
+
+/// Registers a thread that a block starts with, as setmaxnreg counts them; 0 if the kernel does not say.
+std::uint32_t first_registers(const Program&);
 
 /// What a special register that never changes has in a lane.
 std::uint64_t special_value(const Warp&, std::uint32_t lane, Special);
