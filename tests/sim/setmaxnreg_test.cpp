@@ -29,9 +29,9 @@ end:
 }
 
 std::string outcome(const std::string& first, const std::string& second,
-                    const std::string& directives = ".maxntid 256, 1, 1\n.minnctapersm 2") {
+                    const std::string& directives = ".maxntid 256, 1, 1\n.minnctapersm 2", bool assembles = true) {
   const std::string ptx = kernel(first, second, directives);
-  expect_assembles(ptx, "sm_90a");
+  if (assembles) expect_assembles(ptx, "sm_90a");
   const Device device = Device::simulator("sm_90a");
   Buffer<std::uint32_t> out(device, 256);
   try {
@@ -67,9 +67,11 @@ TEST(SetMaxNReg, TheStartIsThatOfTheDirectives) {
   EXPECT_EQ(outcome("", inc(256), ""), "done");  // no count to start from: not in effect
 }
 
+/// NVIDIA's assembler refuses the first.
 TEST(SetMaxNReg, TheWrongWay) {
-  expect_in(outcome(dec(136), ""), "the warp has 128 registers a thread, less than 136");
-  expect_in(outcome(inc(120), ""), "the warp has 128 registers a thread, more than 120");
+  const char* const k128 = ".maxntid 256, 1, 1\n.minnctapersm 2";
+  expect_in(outcome(dec(136), "", k128, false), "the warp has 128 registers a thread, less than 136");
+  expect_in(outcome(inc(120), "", k128, false), "the warp has 128 registers a thread, more than 120");
 }
 
 TEST(SetMaxNReg, OperandsAreChecked) {

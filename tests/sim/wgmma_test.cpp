@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/sim/knob.h"
 #include "tests/sim/matrix_numbers.h"
 #include "tests/sim/thread_program.h"
 
@@ -384,6 +385,16 @@ TEST(Wgmma, Scales) {
         cases.push_back({.d = "f32", .a = "f16", .b = "f16", .n = 8, .scale_d = d, .scale_a = a, .scale_b = b});
   cases.push_back({.d = "s32", .a = "s8", .b = "s8", .n = 8, .scale_d = false});
   expect_exact(cases);
+}
+
+/// When a product is carried out makes no difference to a kernel that waits for it.
+TEST(Wgmma, EverySchedule) {
+  for (const char* schedule : {"early", "random:1", "random:2"}) {
+    SCOPED_TRACE(schedule);
+    const Knob knob("KILN_SIM_SCHEDULE", schedule);
+    expect_exact({{.d = "f32", .a = "bf16", .b = "bf16", .n = 16, .steps = 4},
+                  {.d = "f32", .a = "f16", .b = "f16", .n = 16, .a_in_registers = true, .steps = 4}});
+  }
 }
 
 /// As that of mma: k + 1 terms lose less than 2^-23 of the largest each.
