@@ -68,6 +68,7 @@ TEST(SetMaxNReg, TheStartIsThatOfTheDirectives) {
 }
 
 /// NVIDIA's assembler refuses the first.
+/// NVIDIA's assembler refuses the first.
 TEST(SetMaxNReg, TheWrongWay) {
   const char* const k128 = ".maxntid 256, 1, 1\n.minnctapersm 2";
   expect_in(outcome(dec(136), "", k128, false), "the warp has 128 registers a thread, less than 136");
