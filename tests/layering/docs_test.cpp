@@ -50,6 +50,22 @@ TEST(EnvironmentPage, HasOneRowForEachVariable) {
   EXPECT_EQ(rows, variables) << "docs/env.md has a row for a variable that env.def does not declare";
 }
 
+TEST(SimulatorPage, ListsEveryInstruction) {
+  const auto root = source_dir();
+  if (!root) GTEST_SKIP() << "the source tree is not beside this build folder";
+  std::string page = read_page(*root / "docs" / "simulator.md");
+  const std::size_t begin = page.find("<!-- rows -->"), end = page.find("<!-- end of rows -->");
+  ASSERT_LT(begin, end);
+  ASSERT_NE(end, page.npos);
+  page = page.substr(begin, end - begin);
+  std::set<std::string> listed, declared;
+  static const std::regex kName("`([^`]+)`");
+  for (std::sregex_iterator i(page.begin(), page.end(), kName), none; i != none; ++i) listed.insert((*i)[1]);
+#define KILN_PTX(name, modifiers, operands, maker) declared.insert(name);
+#include "runtime/sim/insts.def"
+  EXPECT_EQ(listed, declared) << "docs/simulator.md and runtime/sim/insts.def";
+}
+
 // Lines without indentation and blank lines; a line "```" is kept.
 std::vector<std::string> stripped_lines(const std::string& text) {
   std::vector<std::string> out;
