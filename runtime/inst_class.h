@@ -9,8 +9,8 @@ namespace kiln {
 // Enumerator, name.
 #define KILN_INST_CLASSES(X)        \
   X(Integer, "integer")             \
-  X(Float, "float")                 \
-  X(Double, "f64")                  \
+  X(FloatMath, "float")             \
+  X(DoubleMath, "f64")              \
   X(Special, "special function")    \
   X(Conversion, "conversion")       \
   X(Move, "move")                   \

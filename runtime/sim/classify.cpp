@@ -91,10 +91,10 @@ InstClass store_of(Space s) {
 }
 
 InstClass by_type(Ty t) {
-  if (t == Ty::f64) return InstClass::Double;
+  if (t == Ty::f64) return InstClass::DoubleMath;
   switch (kind(t)) {
-    case TyKind::Float: return InstClass::Float;
-    case TyKind::Packed: return t == Ty::u16x2 || t == Ty::s16x2 ? InstClass::Integer : InstClass::Float;
+    case TyKind::Float: return InstClass::FloatMath;
+    case TyKind::Packed: return t == Ty::u16x2 || t == Ty::s16x2 ? InstClass::Integer : InstClass::FloatMath;
     default: return InstClass::Integer;
   }
 }
