@@ -47,6 +47,8 @@ void ByteBits::each_word(std::uint64_t at, std::uint64_t n, F f) {
 }
 
 void ByteBits::set(std::uint64_t at, std::uint64_t n) {
+  if (all_.load(std::memory_order_relaxed)) return;
+  if (at == 0 && n == bytes_) return all_.store(true, std::memory_order_relaxed);
   each_word(at, n, [&](std::uint64_t word, std::uint64_t mask) {
     std::atomic_ref<std::uint64_t> w(words_[word]);
     if (mask & ~w.load(std::memory_order_relaxed)) w.fetch_or(mask, std::memory_order_relaxed);
@@ -56,6 +58,7 @@ void ByteBits::set(std::uint64_t at, std::uint64_t n) {
 
 std::uint64_t ByteBits::first_unset(std::uint64_t at, std::uint64_t n) const {
   std::uint64_t found = at + n;
+  if (all_.load(std::memory_order_relaxed)) return found;
   each_word(at, n, [&](std::uint64_t word, std::uint64_t mask) {
     const std::atomic_ref<std::uint64_t> w(words_[word]);
     const std::uint64_t missing = mask & ~w.load(std::memory_order_relaxed);

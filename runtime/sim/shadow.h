@@ -82,7 +82,10 @@ class ByteBits {
   void set(std::uint64_t at, std::uint64_t n);
   /// The first byte of [at, at + n) whose bit is not set, or at + n.
   std::uint64_t first_unset(std::uint64_t at, std::uint64_t n) const;
-  void clear() { std::fill_n(words_.get(), bytes_ / 64 + 1, 0); }
+  void clear() {
+    std::fill_n(words_.get(), bytes_ / 64 + 1, 0);
+    all_.store(false, std::memory_order_relaxed);
+  }
 
  private:
   struct Free {
@@ -92,6 +95,7 @@ class ByteBits {
   static void each_word(std::uint64_t at, std::uint64_t n, F f);
   std::unique_ptr<std::uint64_t[], Free> words_;
   std::size_t bytes_;
+  std::atomic<bool> all_{false};  ///< all are set, whatever the words say: what was written at once costs nothing
 };
 
 class Shadow {
