@@ -99,6 +99,7 @@ void Groups::wait(Warp& w, std::uint32_t lanes, std::uint32_t left) {
     release(e.operation->agent, done);
     return true;
   });
+  finished_.join(done);
   acquire(w, done);
 }
 
@@ -126,6 +127,15 @@ void Groups::finish(std::uint32_t lanes, std::uint64_t number, Clock& into) {
     if (!(entries_[i].operation->lanes & lanes)) continue;
     run(entries_[i]);
     release(entries_[i].operation->agent, into);
+  }
+}
+
+void Groups::finish_groups(std::uint32_t groups, Clock& into) {
+  into.join(finished_);
+  for (Entry& e : entries_) {
+    if (e.group >= groups) continue;
+    run(e);
+    release(e.operation->agent, into);
   }
 }
 

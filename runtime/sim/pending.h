@@ -73,6 +73,9 @@ class Groups {
   std::uint64_t issued() const { return issued_; }
   /// Carries out the operations of `lanes` that were issued before `number`; `into` gets what they did.
   void finish(std::uint32_t lanes, std::uint64_t number, Clock& into);
+  /// Carries out the operations of the first `groups` groups, which stay for their own wait; `into` gets what they did,
+  /// and those that were waited for.
+  void finish_groups(std::uint32_t groups, Clock& into);
   /// Carries out one that is under way: the one at `index`, of those that unfinished() counts.
   void run(std::size_t index);
   std::size_t unfinished() const;
@@ -97,7 +100,7 @@ class Groups {
   static void run(Entry&);
 
   std::vector<Entry> entries_;
-  Clock finished_;  ///< what those did that are forgotten before a wait
+  Clock finished_;  ///< what those did that are forgotten
   std::array<std::uint32_t, 32> committed_{};
   std::uint64_t issued_ = 0;
 };

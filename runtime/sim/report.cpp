@@ -113,6 +113,8 @@ std::string waits_for(const Warp& w) {
     const Barrier& bar = b.barriers[w.barrier];
     return fmt::format("waits at barrier {} ({} of {} threads arrived)", w.barrier, bar.arrived, bar.expected);
   }
+  if (w.state == WarpState::AtWarpgroup)
+    return "waits for products that other warps of its warpgroup have not committed";
   if (w.state == WarpState::AtMbarrier) {
     const Program& p = b.launch->program;
     return fmt::format("waits for {} since {}", awaited_mbarrier(w), full_place(p, p.infos[p.code[w.pc].info]));

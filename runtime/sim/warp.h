@@ -63,7 +63,7 @@ struct Held {
   bool polls = false;  ///< they look again and again: nobody comes to them
 };
 
-enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, AtRegisterPool, Done };
+enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, AtRegisterPool, AtWarpgroup, Done };
 
 struct Warp {
   Block* block = nullptr;

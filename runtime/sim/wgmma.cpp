@@ -220,18 +220,45 @@ void fence(Warp& w, const Inst& in) {
   if (watches(w)) w.wgmma.fence();
 }
 
+/// The other warps of the warpgroup.
+template <class F>
+void each_other(Warp& w, F&& f) {
+  std::vector<Warp>& warps = w.block->warps;
+  const std::size_t begin = w.index / kWarpgroup * kWarpgroup, end = std::min(begin + kWarpgroup, warps.size());
+  for (std::size_t i = begin; i < end; ++i)
+    if (i != w.index) f(warps[i]);
+}
+
 void commit_group(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   warpgroup(w).step(w, {&in});
   groups(w).commit(kAllLanes);
+  each_other(w, [](Warp& other) {
+    if (other.state == WarpState::AtWarpgroup) other.state = WarpState::Ready;
+  });
   if (watches(w)) w.wgmma.commit();
 }
 
-/// in.imm: groups that may stay under way.
+/// in.imm: groups that may stay under way. A product is one of the whole warpgroup, so it is done when all four warps'
+/// parts are, and the warp waits for those that have not issued theirs.
 void wait_group(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
+  const U32 committed = groups(w).committed(0), left = static_cast<U32>(in.imm);
+  bool all = true;
+  each_other(w, [&](Warp& other) {
+    all = all && (groups(other).committed(0) >= committed || other.state == WarpState::Done);
+  });
+  if (!all) {  // again when they have
+    uncount(w, in);
+    w.state = WarpState::AtWarpgroup;
+    --w.pc;
+    return;
+  }
   warpgroup(w).step(w, {&in});
-  groups(w).wait(w, kAllLanes, static_cast<U32>(in.imm));
+  Clock done;
+  if (committed > left) each_other(w, [&](Warp& other) { groups(other).finish_groups(committed - left, done); });
+  acquire(w, done);
+  groups(w).wait(w, kAllLanes, left);
   if (watches(w)) w.wgmma.wait(w.block->launch->program, static_cast<U32>(in.imm));
 }
 
