@@ -88,11 +88,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) attention(const __grid
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       barrier_init(k_full(i), 1);
-      barrier_init(k_empty(i), kConsumers * 4);
+      barrier_init(k_empty(i), kConsumers);
       barrier_init(v_full(i), 1);
-      barrier_init(v_empty(i), kConsumers * 4);
+      barrier_init(v_empty(i), kConsumers);
       barrier_init(q_full(i), 1);
-      barrier_init(q_empty(i), 4);
+      barrier_init(q_empty(i), 1);
       barrier_init(tile_full(i), 1);
       barrier_init(tile_empty(i), kConsumers * 128);
     }
@@ -174,11 +174,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) attention(const __grid
     wgmma_commit();
   };
   const auto release_k = [&] {
-    if (lane == 0) arrive(k_empty(ks));
+    if (thread == 0) arrive(k_empty(ks));
     if (++ks == kStages) ks = 0, kp ^= 1;
   };
   const auto release_v = [&] {
-    if (lane == 0) arrive(v_empty(vs));
+    if (thread == 0) arrive(v_empty(vs));
     if (++vs == kStages) vs = 0, vp ^= 1;
   };
   const auto pack = [&] {
@@ -237,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) attention(const __grid
       pack();
       add = 1;
     }
-    if (lane == 0) arrive(q_empty(c));
+    if (thread == 0) arrive(q_empty(c));
     wait(v_full(vs), vp);
     turn();
     pin(o);

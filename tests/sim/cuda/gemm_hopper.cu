@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClus
 #pragma unroll
     for (int s = 0; s < kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), kConsumers * 4 * kCluster);
+      barrier_init(empty(s), kConsumers * kCluster);
     }
     barriers_initialised();
   } else if (threadIdx.x == 128) {
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClus
   const int warp = __shfl_sync(0xFFFFFFFFu, thread / 32, 0), lane = thread % 32;
   const uint32_t out = staging + consumer * kStaging;
   const auto release = [&](int s) {
-    if (lane < kCluster) arrive_in(empty(s), lane);  // each warp for itself: its own part of the product is done
+    if (thread < kCluster) arrive_in(empty(s), thread);
   };
   float acc[64];
   int s = 0;
