@@ -190,6 +190,7 @@ TEST(LibraryArguments, AFirstCallInACaptureSaysWhatToDo) {
   const Device d = Device::simulator();
   const Stream s(d);
   Buffer<float> x(d, 23 * 7), y(d, 23 * 7);
+  x.fill_bytes(0);
   const auto call = [&] { lib::softmax<float>(s, {x, {7, 23}}, {y, {7, 23}}); };
   EXPECT_THAT(error_of<UserError>([&] { (void)Graph::capture(s, call); }),
               testing::AllOf(testing::HasSubstr("kernel 'softmax' is not loaded for these arguments"),
