@@ -263,11 +263,36 @@ Handler make_prmt(Form& f) {
   if (f.has("rc16")) return map3<W, W, W, W>([](W a, W b, W c) { return permute_mode<5>(a, b, c); });
   return map3<W, W, W, W>([](W a, W b, W c) { return permute(a, b, c); });
 }
+namespace {
+
+/// lop3 with a predicate: p = (d != 0) and/or q. ops: d, a, b, c, p, q. in.count: and.
+void lop3_test(Warp& w, const Inst& in) {
+  auto* d = w.out<U32>(in.ops[0]);
+  const auto *a = w.in<U32>(in.ops[1]), *b = w.in<U32>(in.ops[2]), *c = w.in<U32>(in.ops[3]);
+  U32 some = 0;
+  each_lane(w.mask, [&](int l) {
+    d[l] = lop3(in, a[l], b[l], c[l]);
+    some |= static_cast<U32>(d[l] != 0) << l;
+  });
+  const U32 q = w.pred(in.ops[5]);
+  set_pred(w, in.ops[4], in.count ? some & q : some | q);
+}
+
+}  // namespace
+
 Handler make_lop3(Form& f) {
+  const bool tests = f.has("and") != f.has("or");
+  if (f.type() != Ty::b32 || f.types.size() != 1 || f.count() != (tests ? 6u : 5u)) return nullptr;
+  if (f.operand(0).parts.empty() == tests) f.fail("needs a predicate result with .and or .or, and only then");
   f.inst.imm = f.immediate(4);
-  return f.type() == Ty::b32
-             ? imap3<U32, U32, U32, U32>([](const Inst& in, U32 a, U32 b, U32 c) { return lop3(in, a, b, c); })
-             : nullptr;
+  if (f.inst.imm < 0 || f.inst.imm > 255) f.fail("the truth table has 8 bits");
+  f.dst(0, Ty::b32);
+  for (std::size_t i = 1; i < 4; ++i) f.src(i, Ty::b32);
+  if (!tests) return imap3<U32, U32, U32, U32>([](const Inst& in, U32 a, U32 b, U32 c) { return lop3(in, a, b, c); });
+  f.dst(f.operand(0).parts[0], Ty::pred);
+  f.src(5, Ty::pred);
+  f.inst.count = f.has("and");
+  return lop3_test;
 }
 
 }  // namespace kiln::rt::sim

@@ -88,6 +88,8 @@ D finish(const Inst& in, double v) {
   if constexpr (std::is_same_v<D, double>) r = v;
   else r = canonical(rounded<D>(v, in.round));
   if (in.flags & kFtz) r = flushed(r);
+  if constexpr (sizeof(D) == 2)
+    if ((in.flags & kSatFinite) && std::isinf(widen(r))) --r.bits;
   const double x = widen(r);
   if (in.flags & kSat) v = !(x > 0) ? 0.0 : std::min(x, 1.0);
   else if ((in.flags & kRelu) && !(x > 0) && x == x) v = 0.0;
@@ -261,7 +263,8 @@ Handler make_cvt(Form& f) {
   if (kind(d) == TyKind::Packed || kind(s) == TyKind::Packed) return packed(f);
   if (d == Ty::tf32) return to_tf32(f);
   if (f.count() != 2) f.fail("has too many operands");
-  if ((f.inst.flags & kSatFinite) || f.has("rna")) return nullptr;
+  if ((f.inst.flags & kSatFinite) && (s != Ty::f32 || (d != Ty::f16 && d != Ty::bf16))) return nullptr;
+  if (f.has("rna")) return nullptr;
   // An operand's register may be wider than its type, not narrower.
   const auto register_type = [&](const ptx::Operand& o, Ty t) {
     const int width = f.register_bits(o);

@@ -207,7 +207,7 @@ Ref Decoder::new_slot(Ty t) {
     return static_cast<Ref>(pred_words_++);
   }
   const auto at = static_cast<Ref>(words_);
-  words_ += bits(t) > 32 ? 2 * kLanes : kLanes;
+  words_ += static_cast<std::uint32_t>(std::max(bits(t), 32)) / 32 * kLanes;  // 128 bits: two slots of 64
   return at;
 }
 
@@ -250,6 +250,7 @@ Place Decoder::find(const ptx::Operand& o, const ptx::Stmt& s) const {
 }
 
 Ref Decoder::destination(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
+  if (o.kind == Kind::Sink && bits(t) == 128) fail(s, "128 bits that are no register");
   if (o.kind == Kind::Sink) return t == Ty::pred ? sink_pred_ : bits(t) > 32 ? sink64_ : sink32_;
   if (o.kind != Kind::Reg || o.negated) fail(s, "the result must be a register");
   return source(o, t, s);
@@ -258,12 +259,13 @@ Ref Decoder::destination(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
 Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
   const bool wide = bits(t) == 64;
   if (o.negated && o.kind != Kind::Reg) fail(s, "'!' before what is no predicate register");
+  if (bits(t) == 128 && o.kind != Kind::Reg) fail(s, "128 bits that are no register");
   switch (o.kind) {
     case Kind::Reg: {
       const Frame& f = *frames_.back();
       const Ty r = f.function->regs[o.reg];
       if (o.negated && t != Ty::pred) fail(s, fmt::format("{} is no predicate, so it has no '!'", o.name));
-      if ((r == Ty::pred) != (t == Ty::pred) || (bits(r) == 64) != wide || bits(r) == 128 || bits(t) == 128)
+      if ((r == Ty::pred) != (t == Ty::pred) || (bits(r) == 64) != wide || (bits(r) == 128) != (bits(t) == 128))
         fail(s, fmt::format("register {} has {} bits, the operation needs {}", o.name, bits(r), bits(t)));
       if (!o.negated) return f.slots[o.reg];
       const Ref flipped = new_slot(Ty::pred);
@@ -391,9 +393,10 @@ void Decoder::check_parts(const Form& form) const {
   for (std::size_t i = 0; i < form.stmt.operands.size(); ++i) {
     const ptx::Operand& o = form.stmt.operands[i];
     if (o.kind == Kind::Vector || o.parts.empty()) continue;
-    const bool ok = o.kind == Kind::Address ? form.name.find("bulk") != std::string_view::npos
-                                            : i == 0 && (form.name == "setp" || form.name == "shfl.sync" ||
-                                                         form.name == "match.all.sync" || form.name == "elect.sync");
+    const bool ok = o.kind == Kind::Address
+                        ? form.name.find("bulk") != std::string_view::npos
+                        : i == 0 && (form.name == "setp" || form.name == "shfl.sync" || form.name == "match.all.sync" ||
+                                     form.name == "elect.sync" || form.name == "lop3");
     if (!ok) fail(form.stmt, "an operand has a second part, which this instruction does not take");
   }
 }

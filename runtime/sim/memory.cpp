@@ -104,6 +104,17 @@ bool inside_parameters(const Form& f, const ptx::Operand& address) {
          at + bytes <= f.decoder.param_bytes();
 }
 
+/// A register of 128 bits is two of 64.
+template <bool kLoad>
+Handler data_128(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
+  const Ref lo = kLoad ? f.decoder.destination(o, Ty::b128, f.stmt) : f.decoder.source(o, Ty::b128, f.stmt);
+  f.decoder.add_reference(lo);
+  f.decoder.add_reference(lo + 2 * kLanes);
+  f.inst.size = 8;
+  f.inst.count = 2;
+  return data_handler<kLoad>(Ty::b64, true, inside_parameters(f, address));
+}
+
 /// Data operands of ld and st: one register or {…}; all of one width, at least the element's.
 template <bool kLoad>
 Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
@@ -112,6 +123,7 @@ Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
   const std::vector<ptx::Operand> one{o};
   const auto& parts = o.kind == ptx::Operand::Kind::Vector ? o.parts : one;
   const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1;
+  if (t == Ty::b128) return n == 1 ? data_128<kLoad>(f, o, address) : nullptr;
   if (parts.size() != n) f.fail(fmt::format("has {} data operands, needs {}", parts.size(), n));
   f.inst.size = static_cast<std::uint8_t>(bytes(t));
   f.inst.count = static_cast<std::uint8_t>(n);

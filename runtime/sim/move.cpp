@@ -16,7 +16,7 @@ void mov_pred(Warp& w, const Inst& in) { set_pred(w, in.ops[0], w.pred(in.ops[1]
 template <class T>
 void read_clock(Warp& w, const Inst& in) {
   auto* d = w.out<T>(in.ops[0]);
-  const U64 now = w.block->instructions;
+  const U64 now = w.block->instructions >> in.size;  // in.size: bits below those asked for
   each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(now); });
 }
 
@@ -50,6 +50,35 @@ Ty part_type(Form& f, std::size_t parts) {
   return n == 32 ? Ty::b32 : n == 16 ? Ty::b16 : n == 8 ? Ty::b8 : Ty::none;
 }
 
+/// ops: two results, two sources.
+void mov_two(Warp& w, const Inst& in) {
+  auto *lo = w.out<U64>(in.ops[0]), *hi = w.out<U64>(in.ops[1]);
+  const auto *a = w.in<U64>(in.ops[2]), *b = w.in<U64>(in.ops[3]);
+  each_lane(w.mask, [=](int l) {
+    const U64 x = a[l], y = b[l];
+    lo[l] = x;
+    hi[l] = y;
+  });
+}
+/// .b128: a register of that width is two of 64 bits.
+Handler mov_128(Form& f) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ptx::Operand& o = f.operand(i);
+    if (o.kind != Kind::Vector) {
+      const Ref lo = i == 0 ? f.decoder.destination(o, Ty::b128, f.stmt) : f.decoder.source(o, Ty::b128, f.stmt);
+      f.decoder.add_reference(lo);
+      f.decoder.add_reference(lo + 2 * kLanes);
+      continue;
+    }
+    if (o.parts.size() != 2) f.fail("128 bits are two registers of 64");
+    for (const ptx::Operand& p : o.parts) {
+      if (i == 0) f.dst(p, Ty::b64);
+      else f.src(p, Ty::b64);
+    }
+  }
+  return mov_two;
+}
+
 Handler mov_vector(Form& f) {
   const bool packs = f.operand(1).kind == Kind::Vector;
   const auto& parts = f.operand(packs ? 1 : 0).parts;
@@ -74,7 +103,7 @@ struct Window {
 Window window_of(const Form& f) {
   if (f.has("shared") || f.has("shared::cta") || f.has("shared::cluster")) return {kSharedWindow, true};
   if (f.has("local")) return {kLocalWindow, true};
-  if (f.has("param")) return {kParamWindow, true};
+  if (f.has("param") || f.has("param::entry")) return {kParamWindow, true};
   return {0, f.has("global") || f.has("const")};
 }
 
@@ -109,13 +138,14 @@ void isspacep(Warp& w, const Inst& in) {
 Handler make_mov(Form& f) {
   if (f.count() != 2 || f.types.size() != 1) f.fail("needs one type, a result and an operand");
   const Ty t = f.type();
+  if (t == Ty::b128) return mov_128(f);
   if (f.operand(0).kind == Kind::Vector || f.operand(1).kind == Kind::Vector) return mov_vector(f);
   if (f.operand(1).kind == Kind::Special) {
     const std::string_view name = f.operand(1).name;
-    if (name == "%clock" || name == "%clock_hi" || name == "%clock64" || name == "%globaltimer" ||
-        name == "%globaltimer_lo") {
+    if (name == "%clock" || name == "%clock_hi" || name == "%globaltimer_hi" || name == "%clock64" ||
+        name == "%globaltimer" || name == "%globaltimer_lo") {
       f.dst(0, t);
-      if (name == "%clock_hi") return nullptr;
+      if (name.ends_with("_hi")) f.inst.size = 32;
       return bits(t) == 64 ? read_clock<U64> : read_clock<U32>;
     }
   }

@@ -187,6 +187,31 @@ TEST(Bits, PermutesBytes) {
   expect("prmt.b32.rc16 rd, ra, rb, rc;", 'r', {0x33221100, 0, 1}, 0x33223322);
 }
 
+TEST(Bits, Lop3TestsItsResult) {
+  const std::string text = "setp.eq.u32 q, rb, 1; lop3.or.b32 rd|p, ra, 0, 0, 0xF0, q; selp.b32 rd, 1, 0, p;";
+  expect(text, 'r', {0, 1}, 1);
+  expect(text, 'r', {0, 2}, 0);
+  expect(text, 'r', {5, 2}, 1);
+  expect("setp.eq.u32 q, rb, 1; lop3.and.b32 rd|p, ra, 0, 0, 0xF0, q; selp.b32 rd, 1, 0, p;", 'r', {5, 2}, 0);
+}
+
+TEST(Moves, WholeAndHalvesOf128Bits) {
+  sweep("{ .reg .b128 w, v; mov.b128 w, {la, lb}; mov.b128 v, w; mov.b128 {x, ld}, v; add.s64 ld, ld, x; }", 'l',
+        [](U64 a, U64 b, U64) { return a + b; });
+  sweep(
+      "{ .reg .b128 w; .shared .align 16 .b8 s[16384]; mul.lo.s32 rd, t, 16; mov.u32 re, s; add.s32 rd, rd, re; "
+      "mov.b128 "
+      "w, {la, lb}; st.shared.b128 [rd], w; ld.shared.u64 ld, [rd+8]; ld.shared.b128 w, [rd]; mov.b128 {x, _}, w; "
+      "xor.b64 ld, ld, x; }",
+      'l', [](U64 a, U64 b, U64) { return a ^ b; });
+}
+
+TEST(Convert, SingleHalvesSaturateToTheLargest) {
+  expect("mov.b32 ra, 0f7F000000; cvt.rn.satfinite.f16.f32 hd, ra;", 'h', {}, 0x7BFF);
+  expect("mov.b32 ra, 0fFF800000; cvt.rn.satfinite.bf16.f32 hd, ra;", 'h', {}, 0xFF7F);
+  expect("mov.b32 ra, 0f7FC00000; cvt.rn.satfinite.f16.f32 hd, ra;", 'h', {}, 0x7FFF);
+}
+
 TEST(Bits, Lop3IsATruthTable) {
   sweep("lop3.b32 rd, ra, rb, rc, 0x96;", 'r', [](U64 a, U64 b, U64 c) { return a ^ b ^ c; });
   sweep("lop3.b32 rd, ra, rb, rc, 0xE8;", 'r', [](U64 a, U64 b, U64 c) { return (a & b) | (a & c) | (b & c); });
