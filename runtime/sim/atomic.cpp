@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -106,6 +107,25 @@ void atomic(Warp& w, const Inst& in) {
   }
 }
 
+/// As atomic(), of 16 bytes; each operand is two registers.
+void atomic_128(Warp& w, const Inst& in) {
+  const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), 16, Use::Atomic);
+  const bool compares = static_cast<Op>(in.flags) == Op::Cas;
+  const auto operand = [&](std::size_t i, int l) {
+    return std::array<U64, 2>{w.in<U64>(in.ops[i])[l], w.in<U64>(in.ops[i + 1])[l]};
+  };
+  each_lane(w.mask, [&](int l) {
+    std::byte* at = a.at[static_cast<std::size_t>(l)];
+    std::array<U64, 2> old;
+    std::memcpy(old.data(), at, sizeof old);
+    if (!compares || old == operand(3, l)) {
+      const std::array<U64, 2> value = operand(compares ? 5 : 3, l);
+      std::memcpy(at, value.data(), sizeof value);
+    }
+    for (std::size_t i = 0; i < 2; ++i) w.out<U64>(in.ops[1 + i])[l] = old[i];
+  });
+}
+
 bool is_bitwise(Op op) { return op == Op::And || op == Op::Or || op == Op::Xor; }
 bool is_counting(Op op) { return op == Op::Inc || op == Op::Dec; }
 bool is_extreme(Op op) { return op == Op::Min || op == Op::Max; }
@@ -142,6 +162,20 @@ const std::vector<ptx::Operand>& elements(Form& f, std::size_t i, std::size_t n,
   return o.parts;
 }
 
+/// atom.exch and atom.cas of .b128.
+Handler atomic_128_form(Form& f) {
+  f.requires_target(90);
+  const std::size_t operands = f.has("cas") ? 2 : 1;
+  if (f.has("exch") == f.has("cas") || f.has("v2") || f.has("v4") || f.has("v8")) return nullptr;
+  if (f.count() != 2 + operands + f.has("L2::cache_hint")) f.fail("has a wrong number of operands");
+  f.address(f.operand(1));
+  f.dst_128(f.operand(0));
+  for (std::size_t i = 0; i < operands; ++i) f.src_128(f.operand(2 + i));
+  cache_hint(f);
+  f.inst.flags = static_cast<std::uint16_t>(operands == 2 ? Op::Cas : Op::Exch);
+  return atomic_128;
+}
+
 /// `first`: index of the address operand.
 Handler atomic_form(Form& f, std::size_t first) {
   memory_modifiers(f);
@@ -149,6 +183,7 @@ Handler atomic_form(Form& f, std::size_t first) {
   if (f.inst.space == Space::Global || f.inst.space == Space::Generic) f.decoder.communicates();
   if (f.types.size() != 1) return nullptr;
   const Ty t = f.type();
+  if (t == Ty::b128 && first == 1) return atomic_128_form(f);
   const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1, operands = f.has("cas") ? 2 : 1;
   if (n > 1 && (f.inst.space != Space::Global || bytes(t) * n > 16)) return nullptr;
   if (f.count() != first + 1 + operands + f.has("L2::cache_hint")) f.fail("has a wrong number of operands");

@@ -9,8 +9,18 @@ namespace kiln::rt::sim {
 
 using Kind = ptx::Operand::Kind;
 
-void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt), OperandRole::Written); }
+void Form::dst(const ptx::Operand& o, Ty t) {
+  decoder.add_reference(decoder.destination(o, t, stmt), OperandRole::Written);
+}
 void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt), OperandRole::Read); }
+void Form::dst_128(const ptx::Operand& o) {
+  const Ref lo = decoder.destination(o, Ty::b128, stmt);
+  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, OperandRole::Written);
+}
+void Form::src_128(const ptx::Operand& o) {
+  const Ref lo = decoder.source(o, Ty::b128, stmt);
+  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, OperandRole::Read);
+}
 void Form::dst(std::size_t i, Ty t) {
   if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
   dst(operand(i), t);

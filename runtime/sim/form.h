@@ -40,6 +40,9 @@ struct Form {
   void src(std::size_t i, Ty type);
   void dst(const ptx::Operand&, Ty type);
   void src(const ptx::Operand&, Ty type);
+  /// A register of 128 bits: two references, to its halves of 64.
+  void dst_128(const ptx::Operand&);
+  void src_128(const ptx::Operand&);
   /// Destination and n − 1 sources of the first type, and no operand more.
   void same_type_operands(std::size_t n);
   void none();                    ///< an absent operand

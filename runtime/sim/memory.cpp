@@ -107,9 +107,8 @@ bool inside_parameters(const Form& f, const ptx::Operand& address) {
 /// A register of 128 bits is two of 64.
 template <bool kLoad>
 Handler data_128(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
-  const Ref lo = kLoad ? f.decoder.destination(o, Ty::b128, f.stmt) : f.decoder.source(o, Ty::b128, f.stmt);
-  f.decoder.add_reference(lo);
-  f.decoder.add_reference(lo + 2 * kLanes);
+  if constexpr (kLoad) f.dst_128(o);
+  else f.src_128(o);
   f.inst.size = 8;
   f.inst.count = 2;
   return data_handler<kLoad>(Ty::b64, true, inside_parameters(f, address));

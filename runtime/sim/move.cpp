@@ -65,9 +65,8 @@ Handler mov_128(Form& f) {
   for (std::size_t i = 0; i < 2; ++i) {
     const ptx::Operand& o = f.operand(i);
     if (o.kind != Kind::Vector) {
-      const Ref lo = i == 0 ? f.decoder.destination(o, Ty::b128, f.stmt) : f.decoder.source(o, Ty::b128, f.stmt);
-      f.decoder.add_reference(lo);
-      f.decoder.add_reference(lo + 2 * kLanes);
+      if (i == 0) f.dst_128(o);
+      else f.src_128(o);
       continue;
     }
     if (o.parts.size() != 2) f.fail("128 bits are two registers of 64");

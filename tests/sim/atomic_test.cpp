@@ -121,6 +121,33 @@ TEST(AtomicTypes, CompareAndSwapSetsOnAMatch) {
   }
 }
 
+TEST(AtomicTypes, SixteenBytesAreOneValue) {
+  // Lane 0 alone; what was there goes to data[4 … 7].
+  const auto one_lane = [](const std::string& body, std::vector<U32> data) {
+    ThreadProgram p{
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END;\n{ .reg .b128 %q<4>; mov.b64 %rd5, 0x200000001; mov.b64 "
+        "%rd6, 0x400000003; mov.b128 %q1, {%rd5, %rd6}; mov.b64 %rd7, 77; mov.b128 %q2, {%rd7, %rd7};\n" +
+            body + "\nst.global.b128 [%rd2+16], %q3; }\nEND:",
+        "sm_90a",
+        {},
+        "",
+        std::move(data)};
+    p.run();
+    return p.data;
+  };
+  const std::vector<U32> counted{1, 2, 3, 4, 0, 0, 0, 0};
+  EXPECT_EQ(one_lane("atom.global.exch.b128 %q3, [%rd2], %q2;", counted), (std::vector<U32>{77, 0, 77, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(one_lane("atom.acq_rel.gpu.global.cas.b128 %q3, [%rd2], %q1, %q2;", counted),
+            (std::vector<U32>{77, 0, 77, 0, 1, 2, 3, 4}));
+  // One differing bit in the upper half is enough.
+  EXPECT_EQ(one_lane("atom.global.cas.b128 %q3, [%rd2], %q1, %q2;", {1, 2, 3, 5, 0, 0, 0, 0}),
+            (std::vector<U32>{1, 2, 3, 5, 1, 2, 3, 5}));
+  EXPECT_EQ(one_lane(".shared .align 16 .b8 s[16]; st.shared.b128 [s], %q1; atom.shared.exch.b128 %q3, [s], %q2; "
+                     "ld.shared.b128 %q1, [s]; st.global.b128 [%rd2], %q1;",
+                     counted),
+            (std::vector<U32>{77, 0, 77, 0, 1, 2, 3, 4}));
+}
+
 TEST(AtomicTypes, OrdersAndScopesAreTaken) {
   std::string body;
   for (const char* order : {"relaxed", "acquire", "release", "acq_rel"})
@@ -184,7 +211,13 @@ TEST(AtomicFaults, FormsThatPtxDoesNotHaveAreRefused) {
   EXPECT_THAT(refused("atom.shared.v2.f32.add {%f1, %f2}, [%r2], {%f1, %f2};"),
               HasSubstr("this form is not supported"));
   EXPECT_THAT(refused("red.global.exch.b32 [%rd2], 1;"), HasSubstr("red has no modifier '.exch' here"));
-  EXPECT_THAT(refused("atom.global.exch.b128 %rd3, [%rd2], %rd4;"), HasSubstr("unsupported instruction"));
+  EXPECT_THAT(refused("atom.global.exch.b128 %rd3, [%rd2], %rd4;"),
+              HasSubstr("%rd3 has 64 bits, the operation needs 128"));
+  EXPECT_THAT(refused("{ .reg .b128 %q<3>; atom.global.add.b128 %q1, [%rd2], %q2; }"),
+              HasSubstr("this form is not supported"));
+  const std::string exchange = thread_program("{ .reg .b128 %q<3>; atom.global.exch.b128 %q1, [%rd2], %q2; }", "sm_80");
+  EXPECT_THAT([&] { load(Device::simulator("sm_80"), exchange, "k"); },
+              ::testing::ThrowsMessage<DeviceError>(HasSubstr("needs sm_90 or later")));
 }
 
 TEST(Redux, FloatExtremes) {
