@@ -121,6 +121,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
     throw InternalError(fmt::format("{}; kernel {}, its IR is in {}", fault.what(), f.name,
                                     artefacts.reproducer("llvm", "kir", ir::print(f))));
   }
+  image.params = rt::wide_entry_params(image.ptx, image.name);
   return image;
 }
 

@@ -170,6 +170,7 @@ void CudaKernel::configure() {
     driver.call(driver.function_set_attribute, what, function_, cu::kMaxDynamicSharedBytes,
                 static_cast<int>(recipe.smem_bytes));
   prefer_shared_carveout();
+  place_params();
   if (recipe.nonportable_cluster)
     driver.call(driver.function_set_attribute, what, function_, cu::kNonPortableCluster, 1);
   if (recipe.cluster != std::array<std::uint32_t, 3>{1, 1, 1}) {
@@ -183,6 +184,21 @@ void CudaKernel::configure() {
     a.value.programmatic_serialization = 1;
   }
   if (recipe.grid == GridRule::Persistent) ask_residency();
+}
+
+void CudaKernel::place_params() {
+  std::vector<ParamSlot> slots = image_.params;
+  try {
+    if (slots.empty()) slots = wide_entry_params(image_.ptx, image_.name);
+  } catch (const Error& e) {
+    throw DeviceError(fmt::format("{}: {}", identify(), e.what()));
+  }
+  if (slots.size() > kMostPlaced)
+    throw DeviceError(
+        fmt::format("{}: {} parameters, one of them aligned to more than {} bytes; at most {} are possible", identify(),
+                    slots.size(), kPackedAlignment, kMostPlaced));
+  for (const ParamSlot& s : slots) placed_.push_back(s.offset);
+  if (!slots.empty()) placed_bytes_ = slots.back().offset + slots.back().bytes;
 }
 
 int CudaKernel::blocks_per_sm() const {
@@ -237,17 +253,30 @@ void CudaKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* 
   const cu::Driver& driver = device_->driver();
   void* packed[] = {reinterpret_cast<void*>(cu::kParamBuffer), const_cast<void*>(params),
                     reinterpret_cast<void*>(cu::kParamBytes), &bytes, reinterpret_cast<void*>(cu::kParamEnd)};
-  void** extra = bytes > 0 ? packed : nullptr;
+  void** extra = bytes > 0 && placed_.empty() ? packed : nullptr;
+  std::array<void*, kMostPlaced> pointers;
+  void** each = nullptr;
+  if (!placed_.empty()) {
+    if (bytes != placed_bytes_) fail_params(bytes);
+    auto* const buffer = static_cast<std::byte*>(const_cast<void*>(params));
+    for (std::size_t i = 0; i < placed_.size(); ++i) pointers[i] = buffer + placed_[i];
+    each = pointers.data();
+  }
   cu::LaunchConfig c = config(dims, s.handle());
   const bool plain = attribute_count_ == 0;
   const cu::Result r = plain ? driver.launch(function_, c.grid_x, c.grid_y, c.grid_z, c.block_x, c.block_y, c.block_z,
-                                             c.shared_bytes, c.stream, nullptr, extra)
-                             : driver.launch_ex(&c, function_, nullptr, extra);
+                                             c.shared_bytes, c.stream, each, extra)
+                             : driver.launch_ex(&c, function_, each, extra);
   if (r != cu::kSuccess) [[unlikely]]
     fail_launch(r, plain ? driver.launch.symbol : driver.launch_ex.symbol, dims, s.handle());
   if (s.recording()) [[unlikely]]
     s.keep(shared_from_this());
   else device_->log().record(name_, dims, s.handle());
+}
+
+void CudaKernel::fail_params(std::size_t bytes) const {
+  throw DeviceError(
+      fmt::format("{} takes {} bytes of parameters, the launch gives {}", identify(), placed_bytes_, bytes));
 }
 
 void CudaKernel::fail_launch(cu::Result r, const char* symbol, const LaunchDims& dims, cu::Stream stream) const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/device.h"
 
@@ -29,12 +30,15 @@ class CudaKernel final : public LoadedKernel, public std::enable_shared_from_thi
   void configure();
   void ask_residency();
   int blocks_per_sm() const;
-  /// Asks for as much shared memory as the resident blocks need and leaves the rest to the L1 cache. Left to itself, the
-  /// driver may keep what an earlier kernel asked for, and a row kernel, all of whose loads pass through the L1 cache, is
-  /// 5 to 11 % slower with a small one (rows of 1024 to 32768 bf16 on one H200).
+  /// Asks for as much shared memory as the resident blocks need and leaves the rest to the L1 cache. Left to itself,
+  /// the driver may keep what an earlier kernel asked for, and a row kernel, all of whose loads pass through the L1
+  /// cache, is 5 to 11 % slower with a small one (rows of 1024 to 32768 bf16 on one H200).
   void prefer_shared_carveout();
+  /// Where the parameters lie in the buffer of a launch, for a kernel that must be given them one by one.
+  void place_params();
   cu::LaunchConfig config(const LaunchDims& dims, cu::Stream stream) const;
   [[noreturn]] void fail_launch(cu::Result, const char* symbol, const LaunchDims& dims, cu::Stream stream) const;
+  [[noreturn]] void fail_params(std::size_t bytes) const;
   std::string identify() const;
 
   std::shared_ptr<CudaDevice> device_;
@@ -44,7 +48,10 @@ class CudaKernel final : public LoadedKernel, public std::enable_shared_from_thi
   const char* name_;  // of the image, for the launch log: lives as long as the process
   std::uint32_t resident_clusters_ = 1;
   std::array<cu::LaunchAttribute, 2> attributes_{};
-  unsigned attribute_count_ = 0;  // 0: the plain launch call does
+  unsigned attribute_count_ = 0;                   // 0: the plain launch call does
+  static constexpr std::size_t kMostPlaced = 160;  // ArgPack::kMaxArgs, and hidden ones
+  std::vector<std::uint32_t> placed_;  // offset of each parameter if one is aligned to more than 16; else empty: packed
+  std::size_t placed_bytes_ = 0;
 };
 
 }  // namespace kiln::rt

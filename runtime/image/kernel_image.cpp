@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -23,7 +24,8 @@ constexpr std::string_view kMagic = "KIMG";
 constexpr std::uint16_t kMajor = 2, kMinor = 0;  // 2: argument facts know disjoint
 constexpr std::size_t kChecksumAt = 16, kHeaderBytes = 32;
 
-enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition, Sites };
+enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition, Sites, Params };
+constexpr auto kLastTag = static_cast<std::uint32_t>(Tag::Params);
 
 class Writer {
  public:
@@ -247,6 +249,33 @@ ArgSig read_signature(Reader r) {
   return sig;
 }
 
+void write(Writer& w, const ParamSlot& p) {
+  w.put(p.offset);
+  w.put(p.bytes);
+  w.put(p.align);
+}
+
+/// Offsets are recomputed: a launch points at them in a buffer of its own.
+std::vector<ParamSlot> read_params(Reader r) {
+  std::vector<ParamSlot> params;
+  std::uint64_t used = 0;
+  for (auto n = r.get<std::uint32_t>("parameter count"); n > 0; --n) {
+    Reader record = r.sized("parameter");
+    ParamSlot p;
+    p.offset = record.get<std::uint32_t>("parameter offset");
+    p.bytes = record.get<std::uint32_t>("parameter size");
+    p.align = record.get<std::uint32_t>("parameter alignment");
+    if (!std::has_single_bit(p.align)) r.fail(fmt::format("parameter alignment is {}, no power of two", p.align));
+    const std::uint64_t natural = (used + p.align - 1) / p.align * p.align;
+    used = natural + p.bytes;
+    if (p.offset != natural || used > kMostParamBytes)
+      r.fail(fmt::format("parameter {} lies at {} with {} bytes, expected {} and at most {} in all", params.size() + 1,
+                         p.offset, p.bytes, natural, kMostParamBytes));
+    params.push_back(p);
+  }
+  return params;
+}
+
 void read_section(KernelImage& image, Tag tag, Reader r) {
   switch (tag) {
     case Tag::Name: image.name = r.get_string("name"); break;
@@ -265,6 +294,7 @@ void read_section(KernelImage& image, Tag tag, Reader r) {
       for (auto n = r.get<std::uint32_t>("report count"); n > 0; --n)
         image.sites.push_back(read_site(r.sized("report")));
       break;
+    case Tag::Params: image.params = read_params(r); break;
   }
 }
 
@@ -324,6 +354,11 @@ std::string serialise(const KernelImage& image) {
       w.put(static_cast<std::uint32_t>(image.sites.size()));
       for (const ReportSite& s : image.sites) w.sized([&] { write(w, s); });
     });
+  if (!image.params.empty())
+    w.section(Tag::Params, [&] {
+      w.put(static_cast<std::uint32_t>(image.params.size()));
+      for (const ParamSlot& p : image.params) w.sized([&] { write(w, p); });
+    });
 
   std::string bytes = std::move(w.bytes());
   const std::uint64_t size = bytes.size();
@@ -339,8 +374,7 @@ KernelImage deserialise(const std::string& bytes, const std::string& origin) {
   while (!sections.empty()) {
     const auto tag = sections.get<std::uint32_t>("section tag");
     Reader section = sections.sized("section");
-    if (tag >= 1 && tag <= static_cast<std::uint32_t>(Tag::Sites))
-      read_section(image, static_cast<Tag>(tag), section);
+    if (tag >= 1 && tag <= kLastTag) read_section(image, static_cast<Tag>(tag), section);
   }
   validate(image, origin);
   return image;

@@ -90,6 +90,66 @@ TEST_F(CudaLaunch, KernelWithoutParametersGetsNoBuffer) {
   EXPECT_EQ(fake_->last.count, 1u);
 }
 
+/// An image whose PTX has a parameter aligned to 64 behind add_image()'s, and the packed bytes of one launch.
+KernelImage wide_image() {
+  KernelImage image = add_image();
+  image.ptx = ".visible .entry add(.param .u64 a, .param .u64 c, .param .u64 n, .param .align 64 .b8 map[128])";
+  return image;
+}
+struct Wide {
+  std::uint64_t a = 1, c = 2, n = 3, pad[5] = {};
+  unsigned char map[128];
+  Wide() { std::fill(std::begin(map), std::end(map), static_cast<unsigned char>(7)); }
+};
+
+// Where such a parameter lies in a packed buffer depends on the architecture.
+TEST_F(CudaLaunch, ParametersAlignedToMoreThanSixteenAreGivenOneByOne) {
+  fake_->params = {{0, 8}, {8, 8}, {16, 8}, {64, 128}};
+  const Device d = open();
+  const Stream s(d);
+  const Wide params;
+  for (const bool cluster : {false, true}) {
+    KernelImage image = wide_image();
+    if (cluster) image.candidates[0].cluster = {2, 1, 1};
+    const auto kernel = d.load(image);
+    kernel->launch(s.impl(), {{2, 1, 1}}, &params, sizeof params);
+    EXPECT_TRUE(fake_->last.one_by_one);
+    EXPECT_EQ(fake_->last.extended, cluster);
+    ASSERT_EQ(fake_->last.param_bytes, sizeof params);
+    EXPECT_EQ(std::memcmp(fake_->last.params.data(), &params, 24), 0);
+    EXPECT_EQ(std::memcmp(fake_->last.params.data() + 64, params.map, sizeof params.map), 0);
+  }
+  const auto kernel = d.load(add_image());
+  Args args(d, 16);
+  launch(*kernel, s, {1}, args.pack);
+  EXPECT_FALSE(fake_->last.one_by_one);
+}
+
+TEST_F(CudaLaunch, WideParametersOfMachineCodeAreThoseOfTheImage) {
+  fake_->params = {{0, 8}, {8, 8}, {16, 8}, {64, 128}};
+  KernelImage image = wide_image();
+  image.params = wide_entry_params(image.ptx, image.name);
+  image.ptx.clear();
+  image.cubin =
+      "\x7f"
+      "ELF add";
+  const Device d = open();
+  const auto kernel = d.load(image);
+  const Wide params;
+  kernel->launch(Stream(d).impl(), {{1, 1, 1}}, &params, sizeof params);
+  EXPECT_TRUE(fake_->last.one_by_one);
+  EXPECT_EQ(std::memcmp(fake_->last.params.data() + 64, params.map, sizeof params.map), 0);
+}
+
+TEST_F(CudaLaunch, TooFewBytesOfWideParametersAreAnError) {
+  const Device d = open();
+  const auto kernel = d.load(wide_image());
+  const Wide params;
+  EXPECT_THAT(thrown<DeviceError>([&] { kernel->launch(Stream(d).impl(), {{1, 1, 1}}, &params, 64); }),
+              EndsWith("takes 192 bytes of parameters, the launch gives 64"));
+  EXPECT_EQ(fake_->last.count, 0u);
+}
+
 TEST_F(CudaLaunch, ClusterAndDependentLaunchTakeTheExtendedCall) {
   KernelImage image = add_image();
   image.candidates[0].cluster = {2, 1, 1};

@@ -140,7 +140,7 @@ Result release(DevicePtr p) {
 }
 
 Result launch(const LaunchConfig& c, Function f, void** params, void** extra, bool extended) {
-  if (params || !f) return kInvalidValue;
+  if ((params && (extra || control.params.empty())) || !f) return kInvalidValue;
   if (c.stream && c.stream->context != current) return kInvalidContext;
   FakeCuda::Launch& l = control.last;
   const unsigned grid[] = {c.grid_x, c.grid_y, c.grid_z}, block[] = {c.block_x, c.block_y, c.block_z};
@@ -155,6 +155,12 @@ Result launch(const LaunchConfig& c, Function f, void** params, void** extra, bo
     if (*e == reinterpret_cast<void*>(kParamBytes)) l.param_bytes = *static_cast<std::size_t*>(e[1]);
   }
   if (from) std::memcpy(l.params.data(), from, l.param_bytes);
+  l.one_by_one = params != nullptr;
+  for (std::size_t i = 0; params && i < control.params.size(); ++i) {
+    const auto [offset, bytes] = control.params[i];
+    std::memcpy(l.params.data() + offset, params[i], bytes);
+    l.param_bytes = offset + bytes;
+  }
   l.attributes = extended ? c.attribute_count : 0;
   for (unsigned i = 0; i < l.attributes; ++i) {
     l.attribute_ids[i] = c.attributes[i].id;

@@ -16,6 +16,7 @@ struct FakeCuda {
   bool pools = true;
   bool linker_refuses = false;  ///< cuLink* fails for any PTX
   bool cubin_refused = false;   ///< cuModuleLoadDataEx takes PTX only
+  std::vector<std::array<unsigned, 2>> params;  ///< offset and bytes of each parameter of kernels that get them one by one
   std::vector<std::string> spilling;  ///< a module that contains one of these spills 200 bytes a thread, others 16
 
   // Where it fails: the next call of this name returns this code, once.
@@ -36,6 +37,7 @@ struct FakeCuda {
     void* stream;
     std::size_t param_bytes;
     std::array<unsigned char, 4096> params;
+    bool one_by_one;  ///< a pointer for each parameter, not a packed buffer
     unsigned attributes;
     int attribute_ids[2];
     unsigned cluster[3];

@@ -137,6 +137,18 @@ TEST(KernelImage, KeepsWhatTheKernelReports) {
   EXPECT_THAT(error_of(serialise(a)), HasSubstr("a report of 1 values with the format 'no place'"));
 }
 
+TEST(KernelImage, KeepsWhereWideParametersLie) {
+  KernelImage a = sample();
+  a.params = {{0, 8, 8}, {64, 384, 64}, {448, 4, 4}};
+  EXPECT_EQ(deserialise(serialise(a), "x.kimg").params, a.params);
+  a.params[1].offset = 48;
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("parameter 2 lies at 48 with 384 bytes, expected 64"));
+  a.params = {{0, 32765, 1}};
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("at most 32764 in all"));
+  a.params = {{0, 8, 48}};
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("parameter alignment is 48, no power of two"));
+}
+
 TEST(KernelImage, EveryTruncationIsAnError) {
   const std::string bytes = serialise(sample());
   for (std::size_t n = 0; n < bytes.size(); ++n)
