@@ -22,6 +22,7 @@ std::span<const ir::Pass> pipeline() {
   static constexpr ir::Pass passes[] = {
       infer_facts,  // first, so that what facts decide is folded away like any other constant
       canonicalise,
+      choose_mma,       // before choose-exec: how many warps are good depends on the unit
       choose_exec,      // stage canonical: who executes a program
       rematerialise,   // before layouts, so that what is computed again has its own
       chunk,            // few registers at the end of a row

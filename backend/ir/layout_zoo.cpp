@@ -107,6 +107,47 @@ LinearLayout product_blocks(const std::vector<std::int64_t>& shape, int warps, i
   return layout;
 }
 
+LinearLayout matrix_blocks(const std::vector<std::int64_t>& shape, int m, int warps) {
+  KILN_CHECK(shape.size() >= 2, fmt::format("matrix_blocks: rank {}", shape.size()));
+  LinearLayout layout(padded(shape));
+  const int rank = int(shape.size()), row = rank - 2, column = rank - 1;
+  std::vector<std::int64_t> next(shape.size(), 1);  // by axis: the lowest step that is not spread yet
+  const auto extent = [&](int axis) { return layout.out_shape()[std::size_t(axis)]; };
+  const auto add = [&](Hw h, int axis, std::int64_t step) {
+    LinearLayout::Coord c(shape.size(), 0);
+    if (step < extent(axis)) c[std::size_t(axis)] = step;
+    else if (h == Hw::Register) return;
+    layout.add_bit(h, std::move(c));
+  };
+  const auto left = [&](int axis) { return next[std::size_t(axis)] < extent(axis); };
+  const auto take = [&](Hw h, int axis) {
+    add(h, axis, next[std::size_t(axis)]);
+    next[std::size_t(axis)] *= 2;
+  };
+  add(Hw::Register, column, 1);
+  if (m == 16) add(Hw::Register, row, 8);
+  for (std::int64_t step : {2, 4}) add(Hw::Lane, column, step);
+  for (std::int64_t step : {1, 2, 4}) add(Hw::Lane, row, step);
+  next[std::size_t(row)] = m;
+  next[std::size_t(column)] = 8;
+  constexpr std::int64_t kColumns = 64;                                  // of a warp: 128 bytes of a 16-bit result
+  std::int64_t along_rows = std::max<std::int64_t>(extent(row) / m, 1);  // warps that batches and rows have work for
+  for (int axis = 0; axis < row; ++axis) along_rows *= extent(axis);
+  const std::int64_t each = extent(column) * along_rows / std::max<std::int64_t>(warps, along_rows);
+  while (left(column) && next[std::size_t(column)] < std::min(kColumns, each)) take(Hw::Register, column);
+  std::int64_t rows = extent(row), columns = extent(column);  // of a warp
+  for (int n = warps; n > 1; n /= 2) {
+    int axis = 0;
+    while (axis < row && !left(axis)) ++axis;
+    if (axis == row) axis = left(row) && (rows >= columns || !left(column)) ? row : column;
+    if (axis >= row) (axis == row ? rows : columns) /= 2;
+    take(Hw::Warp, axis);
+  }
+  for (int axis = rank - 1; axis >= 0; --axis)
+    while (left(axis)) take(Hw::Register, axis);
+  return layout;
+}
+
 std::vector<int> row_major(int rank) {
   std::vector<int> order;
   for (int axis = rank - 1; axis >= 0; --axis) order.push_back(axis);

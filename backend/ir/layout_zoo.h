@@ -42,6 +42,14 @@ LinearLayout blocked(const std::vector<std::int64_t>& shape, const std::vector<s
 /// @post surjective; injective over registers
 LinearLayout product_blocks(const std::vector<std::int64_t>& shape, int warps, int blocks = 1);
 
+/// Register layout for the result of a product of matrices on tensor cores, [batches…, M, N], in blocks of m x 8 that one
+/// instruction of a warp gives (m is 8 or 16): lanes stand in rows of four, each with two neighbours along N, and with the
+/// same two eight rows below where m is 16. A warp's registers hold blocks beside each other, up to 64 columns as long as
+/// all warps have some; then warps are spread over the batches first, then so that each has a part as square as possible;
+/// the rest is registers. Bits for which the tile has no rows or columns replicate.
+/// @post surjective; injective over registers
+LinearLayout matrix_blocks(const std::vector<std::int64_t>& shape, int m, int warps);
+
 /// Axes from the last to the first: the order of a row-major tile.
 std::vector<int> row_major(int rank);
 

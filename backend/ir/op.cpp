@@ -114,6 +114,8 @@ constexpr const char* kCacheHints[] = {"plain", "no_allocate", "streaming", "evi
 constexpr const char* kRmws[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
 constexpr const char* kOrders[] = {"relaxed", "acquire", "release", "acq_rel"};
 constexpr const char* kScopes[] = {"gpu", "cta", "cluster", "system"};
+constexpr const char* kPrecisions[] = {"exact", "tf32", "tf32x3", "bf16x3"};
+constexpr const char* kUnits[] = {"fma", "f16", "bf16", "tf32", "f64", "i8", "f8"};
 
 bool ends_with(const char* s, std::string_view end) { return std::string_view(s).ends_with(end); }
 
@@ -160,6 +162,8 @@ std::span<const char* const> names(AttrKind kind) {
     case AttrKind::Rmw: return kRmws;
     case AttrKind::Order: return kOrders;
     case AttrKind::Scope: return kScopes;
+    case AttrKind::Precision: return kPrecisions;
+    case AttrKind::Unit: return kUnits;
   }
   return {};
 }
@@ -167,6 +171,8 @@ const char* name(CacheHint h) { return kCacheHints[std::size_t(h)]; }
 const char* name(Rmw r) { return kRmws[std::size_t(r)]; }
 const char* name(MemoryOrder o) { return kOrders[std::size_t(o)]; }
 const char* name(MemoryScope s) { return kScopes[std::size_t(s)]; }
+const char* name(Precision p) { return kPrecisions[std::size_t(p)]; }
+const char* name(DotUnit u) { return kUnits[std::size_t(u)]; }
 
 const AttrInfo& info(AttrKey key) { return kAttrs[std::size_t(key)]; }
 const char* name(AttrKey key) { return info(key).name; }

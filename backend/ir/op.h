@@ -36,8 +36,8 @@ const char* name(AttrKey);
 std::optional<AttrKey> attr_named(std::string_view name);
 
 /// How an attribute is held in AttrValue and printed. Flag (0 or 1) and the named kinds, from Cache on (numbers of
-/// CacheHint, Rmw, MemoryOrder, MemoryScope), are integers.
-enum class AttrKind : std::uint8_t { Int, Flag, Literal, Ints, Text, Cache, Rmw, Order, Scope };
+/// CacheHint, Rmw, MemoryOrder, MemoryScope, Precision, DotUnit), are integers.
+enum class AttrKind : std::uint8_t { Int, Flag, Literal, Ints, Text, Cache, Rmw, Order, Scope, Precision, Unit };
 /// The names of a named kind, by number; empty for the others.
 std::span<const char* const> names(AttrKind);
 struct AttrInfo {
@@ -58,6 +58,13 @@ enum class MemoryOrder : std::uint8_t { Relaxed, Acquire, Release, AcqRel };
 const char* name(MemoryOrder);
 enum class MemoryScope : std::uint8_t { Gpu, Cta, Cluster, System };
 const char* name(MemoryScope);
+/// What f32 elements of a product are multiplied as. Tf32: rounded to 10 bits of mantissa. The others split each element
+/// into two of that type and leave out only the product of the two small parts.
+enum class Precision : std::uint8_t { Exact, Tf32, Tf32x3, Bf16x3 };
+const char* name(Precision);
+/// Fma: the CUDA cores, in the accumulator's type. The others: tensor cores, on elements of that type.
+enum class DotUnit : std::uint8_t { Fma, F16, Bf16, Tf32, F64, I8, F8 };
+const char* name(DotUnit);
 
 /// What operand types an elementwise op takes and what it gives. All operands have one type (Shl, Shr too). The 8-bit
 /// floats take part in no arithmetic: "floats" here are f16, bf16, f32, f64.

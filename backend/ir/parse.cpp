@@ -381,6 +381,8 @@ class Parser {
       case AttrKind::Rmw: return {key, std::int64_t(one_of<Rmw>("way to combine", Rmw::Exchange))};
       case AttrKind::Order: return {key, std::int64_t(one_of<MemoryOrder>("memory order", MemoryOrder::AcqRel))};
       case AttrKind::Scope: return {key, std::int64_t(one_of<MemoryScope>("memory scope", MemoryScope::System))};
+      case AttrKind::Precision: return {key, std::int64_t(one_of<Precision>("precision", Precision::Bf16x3))};
+      case AttrKind::Unit: return {key, std::int64_t(one_of<DotUnit>("unit", DotUnit::F8))};
       case AttrKind::Ints: return {key, integers()};
       case AttrKind::Text: lex_.fail("text in quotes");
       case AttrKind::Int:

@@ -69,6 +69,26 @@ SharedPlace::SharedPlace(std::int64_t bytes, const ir::LinearLayout& l) : axes_(
     for (std::int64_t& base : axis) take(base);
 }
 
+SharedPlace SharedPlace::lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits) {
+  constexpr int kBankBits = 7;  // of a byte's number among all banks
+  SharedPlace p;
+  p.axes_.resize(bits.size());
+  p.bytes_ = bytes;
+  const auto add = [&](int axis) { p.axes_[std::size_t(axis)].push_back(std::exchange(p.bytes_, 2 * p.bytes_)); };
+  while (int(p.axes_[std::size_t(fast)].size()) < bits[std::size_t(fast)] && p.bytes_ < 1 << kBankBits) add(fast);
+  const int units = std::max(std::countr_zero(std::uint64_t(p.bytes_)) - kUnitBits, 0);  // bits of a unit's number
+  for (int bit = 0; bit < bits[std::size_t(slow)]; ++bit) {
+    const int at = std::countr_zero(std::uint64_t(p.bytes_));
+    add(slow);
+    if (at >= kBankBits && at < kBankBits + units)
+      p.axes_[std::size_t(slow)].back() |= std::int64_t(1) << (at - kBankBits + kUnitBits);
+  }
+  while (int(p.axes_[std::size_t(fast)].size()) < bits[std::size_t(fast)]) add(fast);
+  for (int axis = 0; axis < int(bits.size()); ++axis)
+    while (axis != fast && axis != slow && int(p.axes_[std::size_t(axis)].size()) < bits[std::size_t(axis)]) add(axis);
+  return p;
+}
+
 void SharedPlace::swizzle(const std::vector<ir::LinearLayout::Coord>& readers,
                           const std::vector<ir::LinearLayout::Coord>& writers) {
   Swizzle s;

@@ -32,6 +32,12 @@ class SharedPlace {
   /// each access one of their elements touch neighbours.
   SharedPlace(std::int64_t bytes, const ir::LinearLayout& l);
 
+  /// Elements of `bytes` bytes in lines of at most 128 bytes along `fast`, one for each position along `slow`, panel after
+  /// panel; then the other axes. The 16-byte units of a line are swizzled by the position, as tensor maps and the matrix
+  /// units of a warpgroup have it for lines of 128, 64 and 32 bytes: eight units of one column lie in eight groups of
+  /// banks. `bits`: as above.
+  static SharedPlace lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits);
+
   /// Swizzles 16-byte units so that neither readers nor writers meet in a group of banks, if there is a way. Each is a
   /// list of coordinates by which the lanes of one wavefront differ, at most three that count.
   void swizzle(const std::vector<ir::LinearLayout::Coord>& readers,

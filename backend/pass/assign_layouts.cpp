@@ -25,6 +25,7 @@
 #include <set>
 
 #include "backend/ir/layout_zoo.h"
+#include "backend/ir/op/dot.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/operand_layout.h"
 #include "backend/ir/op/reshape_groups.h"
@@ -141,12 +142,17 @@ class Layouts {
     std::optional<LayoutId> h;
     const Inst inst = f_.inst(i);
     if (inst.op == Op::Load) h = accesses_.of(i);
-    else if (inst.op == Op::Dot) h = f_.intern(product_blocks(t.shape, f_.exec->warps, f_.exec->cluster));
+    else if (inst.op == Op::Dot) h = f_.intern(product_layout(inst, t.shape));
     else
       for (std::size_t k = 0; k < inst.operands.size() && !h; ++k)
         if (const auto from = home(inst.operands[k]))
           if (const auto to = result_layout(f_, inst, k, f_.layout(*from))) h = f_.intern(*to);
     return homes_[v.id] = h;
+  }
+
+  LinearLayout product_layout(const Inst& dot, const Shape& shape) const {
+    if (unit_of(dot) == DotUnit::Fma) return product_blocks(shape, f_.exec->warps, f_.exec->cluster);
+    return matrix_blocks(shape, matrix_shape(unit_of(dot)).m, f_.exec->warps);
   }
 
   /// Computing it again costs little.

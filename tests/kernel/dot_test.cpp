@@ -431,7 +431,7 @@ TEST(DotCode, SumsThatBeginInMemoryAreNotMovedInTheLoop) {
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 2 * K * 0x1p-23 * 1000) << i;
     if (d.kind() == DeviceKind::Interpreter) return;
     const std::string ptx = accumulated.image(d, x, y, z, K).ptx;
-    EXPECT_LE(count(ptx, "bar.sync"), 4) << ptx;
+    EXPECT_LE(count(ptx, "bar.sync"), 5) << ptx;  // one more where the result leaves the blocks of the unit
   });
 }
 

@@ -118,7 +118,7 @@ TEST_F(Runner, DumpsEveryPassInOrderAndSaysWhatDidNotChange) {
 TEST_F(Runner, DumpsOnlyWhatIsNamed) {
   set("KILN_DUMP", "traced,choose-exec@k");
   run(traced());
-  EXPECT_THAT(files(), ElementsAre("00-traced.kir", "03-choose-exec.kir"));
+  EXPECT_THAT(files(), ElementsAre("00-traced.kir", "04-choose-exec.kir"));
 }
 
 TEST_F(Runner, DumpsNoOtherKernel) {
@@ -144,9 +144,9 @@ TEST_F(Runner, StopsAfterAPassAndNamesTheFile) {
     FAIL();
   } catch (const UserError& e) {
     EXPECT_THAT(e.what(), HasSubstr("stopped after choose-exec"));
-    EXPECT_THAT(e.what(), HasSubstr("03-choose-exec.kir"));
+    EXPECT_THAT(e.what(), HasSubstr("04-choose-exec.kir"));
   }
-  EXPECT_THAT(files(), ElementsAre("03-choose-exec.kir"));
+  EXPECT_THAT(files(), ElementsAre("04-choose-exec.kir"));
 }
 
 TEST_F(Runner, OverrideReplacesTheResultOfAPass) {

@@ -1,6 +1,7 @@
 // Products of matrices: the last two axes of a, b and acc, batched over those before.
 #include "backend/ir/op/dot.h"
 
+#include <bit>
 #include <cmath>
 
 #include "backend/ir/layout_zoo.h"
@@ -31,14 +32,23 @@ void check_dtypes(const InferInput& in) {
           name(acc.dtype) + " holds: " + a.str() + " times " + b.str() + " into " + acc.str());
 }
 
-/// The elements of `v` as numbers of the accumulator's type.
+/// Rounded to 10 bits of mantissa, ties away from zero; infinity and NaN stay.
+float as_tf32(float x) {
+  const auto word = std::bit_cast<std::uint32_t>(x);
+  return std::isfinite(x) ? std::bit_cast<float>((word + 0x1000) & ~0x1fffu) : x;
+}
+
+/// The elements of `v` as numbers of the accumulator's type, as `precision` multiplies them.
 template <class T>
-std::vector<T> converted(Evaluator& e, Value v) {
+std::vector<T> converted(Evaluator& e, Value v, Precision precision = Precision::Exact) {
   std::vector<T> out(e.elements(v));
   num::dispatch(e.type(v).dtype, [&]<class From>(std::type_identity<From>) {
     const From* in = e.in<From>(v);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = num::convert<T>(in[i], false);
   });
+  if constexpr (std::same_as<T, float>)
+    if (precision == Precision::Tf32 && e.type(v).dtype == DType::f32)
+      for (T& x : out) x = as_tf32(x);
   return out;
 }
 
@@ -54,7 +64,8 @@ void product(Evaluator& e, const Inst& inst) {
   const Shape &left = e.type(inst.operands[0]).shape, &right = e.type(inst.operands[1]).shape;
   const auto rows = std::size_t(left[left.size() - 2]), depth = std::size_t(left.back());
   const auto columns = std::size_t(right.back());
-  const std::vector<T> a = converted<T>(e, inst.operands[0]), b = converted<T>(e, inst.operands[1]);
+  const std::vector<T> a = converted<T>(e, inst.operands[0], precision_of(inst)),
+                       b = converted<T>(e, inst.operands[1], precision_of(inst));
   std::vector<T> sums = converted<T>(e, inst.operands[2]);
   for (std::size_t row = 0; row < sums.size() / columns; ++row) {
     const T* right_of_batch = b.data() + row / rows * depth * columns;
@@ -67,19 +78,55 @@ void product(Evaluator& e, const Inst& inst) {
   std::copy(sums.begin(), sums.end(), e.out<T>(inst.results[0]));
 }
 
-/// Bytes of operand k for each position along k.
+/// Bytes of one part of an operand for each position along k.
 std::int64_t position_bytes(const Function& f, const Inst& dot, std::size_t operand) {
   const Shape& shape = f.type(dot.operands[operand]).shape;
   const std::size_t depth = shape.size() - (operand == 0 ? 1 : 2);
-  return padded_elements(shape) / padded(shape[depth]) * bytes(f.type(dot.results[0]).dtype);
+  return padded_elements(shape) / padded(shape[depth]) * bytes(staged_dtype(f, dot, operand));
 }
+
+bool is_f32(const Function& f, Value v) { return f.type(v).dtype == DType::f32; }
 
 }  // namespace
 
+MatrixShape matrix_shape(DotUnit unit) {
+  switch (unit) {
+    case DotUnit::Fma: break;
+    case DotUnit::F16:
+    case DotUnit::Bf16: return {16, 8, 16, 2};
+    case DotUnit::Tf32: return {16, 8, 8, 4};
+    case DotUnit::F64: return {8, 8, 4, 8};
+    case DotUnit::I8:
+    case DotUnit::F8: return {16, 8, 32, 1};
+  }
+  return {};
+}
+
+int dot_parts(const Function& f, const Inst& dot) {
+  const Precision p = precision_of(dot);
+  const bool split = (p == Precision::Tf32x3 || p == Precision::Bf16x3) && unit_of(dot) != DotUnit::Fma;
+  return split && is_f32(f, dot.operands[0]) && is_f32(f, dot.operands[1]) ? 2 : 1;
+}
+
+DType staged_dtype(const Function& f, const Inst& dot, std::size_t operand) {
+  switch (unit_of(dot)) {
+    case DotUnit::Fma: return f.type(dot.results[0]).dtype;
+    case DotUnit::F16: return DType::f16;
+    case DotUnit::Bf16: return DType::bf16;
+    case DotUnit::Tf32: return DType::f32;
+    case DotUnit::F64: return DType::f64;
+    case DotUnit::I8:
+    case DotUnit::F8: return f.type(dot.operands[operand]).dtype;
+  }
+  return {};
+}
+
 std::int64_t dot_slice(const Function& f, const Inst& dot) {
-  std::int64_t slice = padded(f.type(dot.operands[0]).shape.back());
-  const std::int64_t each = position_bytes(f, dot, 0) + position_bytes(f, dot, 1);
-  while (slice > 1 && slice * each > kDotScratch) slice /= 2;
+  const DotUnit unit = unit_of(dot);
+  const std::int64_t step = matrix_shape(unit).k, most = unit == DotUnit::Fma ? kDotScratch : kMatrixScratch;
+  std::int64_t slice = std::max(padded(f.type(dot.operands[0]).shape.back()), step);
+  const std::int64_t each = (position_bytes(f, dot, 0) + position_bytes(f, dot, 1)) * dot_parts(f, dot);
+  while (slice > step && slice * each > most) slice /= 2;
   return slice;
 }
 
@@ -88,7 +135,7 @@ std::int64_t dot_slice_bytes(const Function& f, const Inst& dot, std::size_t ope
 }
 
 std::int64_t scratch_dot(const Function& f, const Inst& dot) {
-  return dot_slice_bytes(f, dot, 0) + dot_slice_bytes(f, dot, 1);
+  return (dot_slice_bytes(f, dot, 0) + dot_slice_bytes(f, dot, 1)) * dot_parts(f, dot);
 }
 
 Types infer_Dot(const InferInput& in) {

@@ -29,6 +29,8 @@ const char* kind_name(AttrKind kind) {
     case AttrKind::Rmw: return "a way to combine";
     case AttrKind::Order: return "a memory order";
     case AttrKind::Scope: return "a memory scope";
+    case AttrKind::Precision: return "a precision";
+    case AttrKind::Unit: return "a unit";
   }
   return "";
 }

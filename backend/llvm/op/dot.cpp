@@ -17,7 +17,8 @@
 
 #include "backend/ir/op/dot.h"
 #include "backend/llvm/emitter.h"
-#include "backend/llvm/shared_place.h"
+#include "backend/llvm/matrix_product.h"
+#include "backend/llvm/staged_operand.h"
 #include "runtime/base/error.h"
 
 namespace kiln::cg {
@@ -30,20 +31,15 @@ constexpr int kVectorBytes = 16;
 
 int log2_of(std::int64_t n) { return std::countr_zero(std::uint64_t(n)); }
 
-/// One operand: its axes, and its slice in shared memory.
-struct Side {
-  ir::Value value;
-  int row = 0, depth = 0;                 ///< axes: M and K of a, N and K of b; `row` is the same axis of the result
-  bool along_depth = false;               ///< vectors run along k
-  int store_vector = 1, load_vector = 1;  ///< elements
-  Value* shared = nullptr;                ///< i32: shared address of the slice
-  SharedPlace place;
+/// One operand: its slice in shared memory, and the rows of it that a thread needs.
+struct Side : StagedOperand {
+  int load_vector = 1;       ///< elements
+  Value* shared = nullptr;   ///< i32: shared address of the slice
   TileValue elements;        ///< of the accumulator's type
   std::vector<Coord> parts;  ///< distinct register parts of rows that the result needs: (batches…, row, 0)
   std::vector<int> part_of;  ///< by register of the result
   Value* thread = nullptr;   ///< i32: the thread's part of the row's offset
   std::int64_t thread_reach = 0;
-  int fast() const { return along_depth ? depth : row; }
 };
 
 class Product {
@@ -54,13 +50,9 @@ class Product {
  private:
   const ir::LinearLayout& layout(ir::Value v) const { return e_.f.layout(e_.type(v).layout); }
   void set_up(Side& side, std::size_t operand);
-  int register_run(const ir::LinearLayout& l, int axis) const;
   std::vector<Coord> wavefront(const ir::LinearLayout& l, int vector) const;
   void find_parts(Side& side);
 
-  void store(Side& side, std::int64_t slice);
-  void store_registers(Side& side, const std::vector<int>& registers);
-  Value* in_slice(const Side& side, std::int64_t part, std::int64_t slice);
   void accumulate(std::int64_t depth);
   void steps(Value* k, int count);
   std::vector<std::vector<Value*>> load(const Side& side, Value* k, int count);
@@ -91,31 +83,11 @@ Product::Product(Emitter& e, const ir::Inst& inst)
       extent_(e.type(inst.operands[0]).shape.back()),
       step_(int(std::min<std::int64_t>(kVectorBytes / size_, slice_))),
       scratch_(e.scratch(inst)) {
-  const int rank = int(g_.axes.size());
-  a_.row = b_.depth = rank - 2;
-  a_.depth = b_.row = rank - 1;
   const std::int64_t of_a = ir::dot_slice_bytes(e.f, inst, 0), of_b = ir::dot_slice_bytes(e.f, inst, 1);
   a_.shared = scratch_.part(code_, 0, of_a).address;
   b_.shared = scratch_.part(code_, of_a, of_b).address;
   set_up(a_, 0);
   set_up(b_, 1);
-}
-
-/// Elements along `axis` that neighbouring registers of one thread hold, from an aligned one on.
-int Product::register_run(const ir::LinearLayout& l, int axis) const {
-  int run = 1;
-  for (;; run *= 2) {
-    int holders = 0;
-    for (Hw h : {Hw::Register, Hw::Lane, Hw::Warp, Hw::Block})
-      for (int bit = 0; bit < l.in_bits(h); ++bit) {
-        Coord basis = l.basis(h, bit);
-        if (!(basis[std::size_t(axis)] & run)) continue;
-        basis[std::size_t(axis)] ^= run;
-        const bool alone = std::all_of(basis.begin(), basis.end(), [](std::int64_t x) { return x == 0; });
-        holders += h == Hw::Register && alone ? 1 : 2;
-      }
-    if (holders != 1) return run;
-  }
 }
 
 /// The coordinates by which the lanes of one access of 128 bytes differ.
@@ -127,19 +99,16 @@ std::vector<Coord> Product::wavefront(const ir::LinearLayout& l, int vector) con
 }
 
 void Product::set_up(Side& side, std::size_t operand) {
-  side.value = inst_.operands[operand];
+  static_cast<StagedOperand&>(side) = staged_operand(e_, inst_, operand);
   const ir::LinearLayout &from = layout(side.value), &to = layout(inst_.results[0]);
   const int rank = from.rank(), widest = kVectorBytes / size_;
-  const int depth_run = register_run(from, side.depth), row_run = register_run(from, side.row);
-  side.along_depth = row_run == depth_run ? operand == 0 : depth_run > row_run;
 
-  std::vector<int> bits, order{side.fast(), side.along_depth ? side.row : side.depth};
+  std::vector<int> bits, order{side.fast(), side.slow()};
   for (std::int64_t extent : from.out_shape()) bits.push_back(log2_of(extent));
   bits[std::size_t(side.depth)] = log2_of(slice_);
   for (int axis = rank - 3; axis >= 0; --axis) order.push_back(axis);
   side.place = SharedPlace(size_, order, bits);
   const int longest = std::min(widest, 1 << bits[std::size_t(side.fast())]);
-  side.store_vector = std::min(longest, side.along_depth ? depth_run : row_run);
   side.load_vector = side.along_depth ? step_ : std::min(longest, register_run(to, side.row));
 
   std::vector<Coord> readers = wavefront(to, side.load_vector);
@@ -169,71 +138,6 @@ void Product::find_parts(Side& side) {
     if (axis == side.depth || from.thread == nullptr) continue;
     side.thread = code_.CreateXor(side.thread, side.place.at(code_, axis, from.thread));
     side.thread_reach |= side.place.reach(axis, from.thread_known.range.hi);
-  }
-}
-
-// --- registers to shared memory --------------------------------------------------------------------------------------
-
-/// Whether registers whose position along k has register part `part` hold elements of the slice: null for always.
-Value* Product::in_slice(const Side& side, std::int64_t part, std::int64_t slice) {
-  const Geometry::Axis& axis = e_.geometry_of(side.value).axes[std::size_t(side.depth)];
-  const int shift = log2_of(slice_);
-  if (axis.thread == nullptr || axis.thread_known.range.hi >> shift == 0)
-    return part >> shift == slice ? nullptr : code_.getFalse();
-  Value* number = code_.CreateXor(code_.CreateLShr(axis.thread, std::uint64_t(shift)),
-                                  code_.getInt32(std::uint32_t(part >> shift)));
-  return code_.CreateICmpEQ(number, code_.getInt32(std::uint32_t(slice)));
-}
-
-void Product::store(Side& side, std::int64_t slice) {
-  const Geometry& g = e_.geometry_of(side.value);
-  std::map<std::int64_t, std::vector<int>> by_slice;  // registers by the part of k that chooses the slice
-  for (int r = 0; r < g.regs(); ++r)
-    if (g.live[std::size_t(r)] && g.first[std::size_t(r)] == r)
-      by_slice[g.parts[std::size_t(r)][std::size_t(side.depth)] & -slice_].push_back(r);
-  for (const auto& [part, registers] : by_slice) {
-    Value* active = in_slice(side, part, slice);
-    if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(active); known != nullptr && known->isZero()) continue;
-    if (g.owner != nullptr) active = active == nullptr ? g.owner : code_.CreateAnd(active, g.owner);
-    if (active == nullptr) {
-      store_registers(side, registers);
-      continue;
-    }
-    auto* yes = llvm::BasicBlock::Create(e_.c.context(), "dot.store", e_.kernel);
-    auto* exit = llvm::BasicBlock::Create(e_.c.context(), "dot.stored", e_.kernel);
-    code_.CreateCondBr(active, yes, exit);
-    code_.SetInsertPoint(yes);
-    store_registers(side, registers);
-    code_.CreateBr(exit);
-    code_.SetInsertPoint(exit);
-  }
-}
-
-/// Vectors are found by coordinate: the first element is aligned, its neighbours are in other registers of the thread.
-void Product::store_registers(Side& side, const std::vector<int>& registers) {
-  const Geometry& g = e_.geometry_of(side.value);
-  const int rank = int(g.axes.size());
-  Value* thread = code_.getInt32(0);
-  std::int64_t reach = 0;
-  for (int axis = 0; axis < rank; ++axis)
-    if (const Geometry::Axis& x = g.axes[std::size_t(axis)]; x.thread != nullptr) {
-      thread = code_.CreateXor(thread, side.place.at(code_, axis, x.thread));
-      reach |= side.place.reach(axis, x.thread_known.range.hi);
-    }
-  std::map<Coord, int> by_part;
-  for (int r : registers) by_part.emplace(g.parts[std::size_t(r)], r);
-  auto* vector = llvm::FixedVectorType::get(e_.c.type(dtype_), unsigned(side.store_vector));
-  for (const auto& [part, r] : by_part) {
-    if (part[std::size_t(side.fast())] & (side.store_vector - 1)) continue;
-    Value* v = llvm::Constant::getNullValue(vector);
-    for (int i = 0; i < side.store_vector; ++i) {
-      Coord at = part;
-      at[std::size_t(side.fast())] += i;
-      if (const auto found = by_part.find(at); found != by_part.end())
-        v = code_.CreateInsertElement(v, side.elements.regs[std::size_t(found->second)].v, std::uint64_t(i));
-    }
-    code_.CreateAlignedStore(v, shared_address(code_, side.shared, thread, reach, side.place.at(part)),
-                             llvm::Align(std::uint64_t(side.store_vector * size_)));
   }
 }
 
@@ -320,8 +224,7 @@ TileValue Product::emit() {
     sums_.push_back(g_.live[std::size_t(r)] && g_.first[std::size_t(r)] == r ? start.regs[std::size_t(r)].v : nullptr);
   for (std::int64_t first = 0; first < extent_; first += slice_) {
     e_.hazards.shared_write(code_, scratch_.range);
-    store(a_, first / slice_);
-    store(b_, first / slice_);
+    for (const Side* side : {&a_, &b_}) stage(e_, *side, side->elements, side->shared, first / slice_);
     e_.hazards.shared_read(code_, scratch_.range);
     accumulate(std::min(slice_, extent_ - first));
   }
@@ -334,7 +237,8 @@ TileValue Product::emit() {
 
 void emit_Dot(Emitter& e, const ir::Inst& inst) {
   if (e.exec().cluster > 1) throw UserError(inst.loc, "dot: a program that runs on a cluster of blocks has none yet");
-  e.set(inst.results[0], Product(e, inst).emit());
+  const bool fma = ir::unit_of(inst) == ir::DotUnit::Fma;
+  e.set(inst.results[0], fma ? Product(e, inst).emit() : emit_matrix_product(e, inst));
 }
 
 }  // namespace kiln::cg
