@@ -88,7 +88,7 @@ struct Going {
   const U32 bytes;
   const Use use;
   const std::byte* data;
-  const bool now;  ///< it happens here, and is checked against others
+  const bool now;  ///< it happens here for the first time, and is checked against others
   LaneAddresses& out;
 
   LaneAccess lanes(U32 mask, const Addresses& address) const { return {mask, address, bytes, use, data, nullptr}; }
@@ -96,7 +96,7 @@ struct Going {
 
 /// Shared memory of `to`, in bounds.
 void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
-  count_shared(g.w, g.in, mask, address, g.bytes);
+  if (!g.w.replays) count_shared(g.w, g.in, mask, address, g.bytes);
   if (g.now) {
     check_shared(g.w, g.in, to, g.lanes(mask, address));
     if (g.in.scope)
@@ -104,18 +104,22 @@ void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
                 [&](int l) { synchronise_shared(g.w, g.in, g.use, to.rank, address[static_cast<std::size_t>(l)]); });
   }
   each_lane(mask, [&](int l) {
-    g.out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + address[static_cast<std::size_t>(l)];
+    const U64 a = address[static_cast<std::size_t>(l)];
+    g.out.at[static_cast<std::size_t>(l)] = to.shared_bytes() + a;
+    if (g.now && g.w.alternative && g.use == Use::Store)
+      g.w.alternative->stores({to.shared_bytes() + a, g.bytes, l, &to, true, a});
   });
 }
 
 /// Global memory, in bounds.
 void go_global(const Going& g, U32 mask, const Addresses& address) {
-  count_global(g.w, g.in, mask, address, g.bytes, g.use);
+  if (!g.w.replays) count_global(g.w, g.in, mask, address, g.bytes, g.use);
   g.out.global_lanes |= mask;
   each_lane(mask, [&](int l) {
     g.out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
   });
   if (!g.now) return;
+  if (g.w.alternative && g.use == Use::Store) g.w.alternative->stores_global(g.w, g.in, mask);
   LaneAccess a = g.lanes(mask, address);
   if (g.use == Use::Load && crossing(*g.w.block->launch)) {
     if (!g.out.loaded) g.out.loaded = std::make_unique_for_overwrite<std::byte[]>(std::size_t{kLanes} * g.bytes);
@@ -167,6 +171,23 @@ void access_cluster(const Going& g, U32 mask, const Addresses& address) {
   }
 }
 
+/// Bytes of local memory, by their place in that of the block, where values may lie that depend on what nobody wrote.
+void touch_local(const Going& g, int lane, U64 at) {
+  Block& b = *g.w.block;
+  if (b.unknown) {
+    std::map<U64, Origin>& unknown = b.unknown->local;
+    const auto begin = unknown.lower_bound(at), end = unknown.lower_bound(at + g.bytes);
+    if (g.use == Use::Load) {
+      if (begin != end && !g.w.alternative) g.w.alternative = std::make_unique<Alternative>(g.w);
+      for (auto i = begin; i != end; ++i) g.w.alternative->loads(b.local_bytes() + i->first, 1, i->second);
+    } else {
+      unknown.erase(begin, end);
+    }
+  }
+  if (g.w.alternative && g.use == Use::Store)
+    g.w.alternative->stores({b.local_bytes() + at, g.bytes, lane, &b, false, at});
+}
+
 /// Lanes that all access the same, known space.
 void access_in(const Going& g, Space space, U32 mask, const Addresses& address) {
   Warp& w = g.w;
@@ -186,10 +207,11 @@ void access_in(const Going& g, Space space, U32 mask, const Addresses& address) 
       check_window(w, in, space, mask, address, bytes, use, 0, p.local_bytes);
       each_lane(mask, [&](int l) {
         const U64 thread = w.index * U64{kLanes} + static_cast<U64>(l);
-        out.at[static_cast<std::size_t>(l)] =
-            b.local_bytes() + thread * p.local_bytes + address[static_cast<std::size_t>(l)];
+        const U64 at = thread * p.local_bytes + address[static_cast<std::size_t>(l)];
+        out.at[static_cast<std::size_t>(l)] = b.local_bytes() + at;
+        if (g.now && (b.unknown || w.alternative)) touch_local(g, l, at);
       });
-      count_local(w, in, mask, bytes);
+      if (!w.replays) count_local(w, in, mask, bytes);
       return;
     case Space::Param:
       check_window(w, in, space, mask, address, bytes, use, 0, p.param_bytes);
@@ -277,7 +299,7 @@ const char* name(Use use) {
 LaneAddresses access(Warp& w, const Inst& in, Space space, const Addresses& address, U32 bytes, Use use,
                      const std::byte* data) {
   LaneAddresses out;
-  go({w, in, bytes, use, data, true, out}, space, address);
+  go({w, in, bytes, use, data, !w.replays, out}, space, address);
   return out;
 }
 

@@ -10,13 +10,13 @@ namespace kiln::rt::sim {
 
 Checks Checks::parse(std::string_view text) {
   if (text.empty() || text == "all") return {};
-  Checks c{false, false, false, false};
+  Checks c{false, false, false};
   if (text == "none") return c;
   while (!text.empty()) {
     const std::string_view name = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
     if (name == "races") c.races = true;
-    else if (name == "uninit") c.uninit = c.uninit_shared = true;
+    else if (name == "uninit") c.uninit = true;
     else if (name == "registers") c.registers = true;
     else
       throw UserError(

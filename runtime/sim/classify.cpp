@@ -113,6 +113,39 @@ InstClass classify(const Form& f) {
   return by_type(f.type(second ? 1 : 0));
 }
 
+namespace {
+
+/// Values that show for few operands only that the result depends on them: the lesser of two, a quotient, a value cut
+/// off at an end of its range.
+bool mixes(const Form& f) {
+  if (f.name == "min" || f.name == "max" || f.name == "set" || f.name == "rem" || f.name == "fns" || f.has("sat"))
+    return true;
+  if (f.name == "div") return is_integer(f.type());
+  return f.name == "cvt" && is_integer(f.type()) && kind(f.type(1)) == TyKind::Float;
+}
+
+}  // namespace
+
+Unknowns unknowns(const Form& f, InstClass of) {
+  if (f.name == "kiln.value") return Unknowns::Ignored;
+  if (f.name == "ld" || f.name == "ldu" || f.name == "ldmatrix.sync.aligned") return Unknowns::Loads;
+  if (f.name == "st" || f.name == "stmatrix.sync.aligned") return Unknowns::Stores;
+  if (f.name == "mma.sync.aligned" || f.name == "movmatrix.sync.aligned") return Unknowns::Warp;
+  if (f.name == "mapa" || f.name == "getctarank") return Unknowns::Needed;
+  if (f.name == "setp" || f.name == "testp" || f.name == "isspacep") return Unknowns::Decides;
+  switch (of) {
+    case InstClass::Lanes:
+      return f.name == "redux.sync" && (f.has("min") || f.has("max")) ? Unknowns::Extreme : Unknowns::Lanes;
+    case InstClass::Integer:
+    case InstClass::FloatMath:
+    case InstClass::DoubleMath:
+    case InstClass::Special:
+    case InstClass::Conversion:
+    case InstClass::Move: return mixes(f) ? Unknowns::Mixes : Unknowns::Computes;
+    default: return Unknowns::Needed;
+  }
+}
+
 Ty multiplied(const Form& f) {
   const bool multiplies =
       has_word_prefix(f.name, "mma") || has_word_prefix(f.name, "wgmma") || has_word_prefix(f.name, "wmma");

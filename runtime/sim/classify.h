@@ -10,4 +10,7 @@ InstClass classify(const Form&);
 /// Type of the elements that a matrix instruction multiplies, Ty::none for others.
 Ty multiplied(const Form&);
 
+/// What the instruction makes of operands that depend on bytes nobody wrote.
+Unknowns unknowns(const Form&, InstClass);
+
 }  // namespace kiln::rt::sim

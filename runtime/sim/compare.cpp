@@ -1,4 +1,6 @@
 // Comparison and selection.
+#include "runtime/sim/compare.h"
+
 #include <bit>
 #include <cmath>
 
@@ -215,6 +217,14 @@ bool comparison_operands(Form& f, std::size_t source_type) {
 }
 
 }  // namespace
+
+std::array<std::uint32_t, 2> decided(const Warp& w, const Inst& in, std::uint32_t low, std::uint32_t high) {
+  const bool pair = in.run == setp_pair;
+  const std::array<std::uint32_t, 2> asked{pair ? low : low | high, pair ? high : low | high};
+  if ((!pair && in.run != setp) || join(in) == Join::None || join(in) == Join::Xor) return asked;
+  const std::uint32_t c = w.pred(in.ops[4]), free = join(in) == Join::And ? c : ~c;
+  return {asked[0] & free, asked[1] & free};
+}
 
 Handler make_setp(Form& f) {
   if (f.count() < 3 || f.types.size() != 1) f.fail("needs one type, a result and two operands");

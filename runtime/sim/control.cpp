@@ -225,6 +225,7 @@ void barrier_red(Warp& w, const Inst& in) {
       *other.out<std::uint32_t>(own.ops[2]) =
           (own.flags == kRedAnd ? bar.popc == bar.threads : bar.popc > 0) ? kAllLanes : 0;
     }
+    if (other.alternative) other.alternative->settle(other, own, kAllLanes);
   });
   if (w.state != WarpState::AtBarrier) bar.popc = bar.threads = 0;
 }

@@ -149,6 +149,8 @@ void count_async(Warp& w, const Inst& in, U64 lanes, U64 bytes) {
   c.async_bytes += bytes;
 }
 
-void count_matrix(Warp& w, const Inst& in, U64 flop) { counts(w, in).matrix_flop += flop; }
+void count_matrix(Warp& w, const Inst& in, U64 flop) {
+  if (!w.replays) counts(w, in).matrix_flop += flop;
+}
 
 }  // namespace kiln::rt::sim

@@ -271,7 +271,10 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       const Ref flipped = new_slot(Ty::pred);
       Inst inst;
       inst.run = not_pred;
+      inst.unknowns = Unknowns::Computes;
       append(inst, s, {flipped, f.slots[o.reg]}, Flow::Next);
+      program_->operand_uses.end()[-2] = {OperandRole::Written, 1};
+      program_->operand_uses.end()[-1] = {OperandRole::Read, 1};
       return flipped;
     }
     case Kind::Special:
@@ -353,16 +356,18 @@ void Decoder::statement(const ptx::Stmt& s) {
     inst.guard_flip = s.guard_negated ? kAllLanes : 0;
   }
   pending_.clear();
-  pending_roles_.clear();
+  pending_uses_.clear();
   Form form{{}, {}, {}, s, *this, inst};
   inst.run = make(form);
   if (skip_) return;
   if (!inst.run) fail(s, "this form is not supported");
   append(inst, s, pending_, flow_);
-  std::copy(pending_roles_.rbegin(), pending_roles_.rend(), program_->operand_roles.rbegin());
+  std::copy(pending_uses_.rbegin(), pending_uses_.rend(), program_->operand_uses.rbegin());
   InstInfo& info = program_->infos.back();
   info.kind = classify(form);
+  program_->code.back().unknowns = unknowns(form, info.kind);
   info.multiplied = multiplied(form);
+  info.packed = std::any_of(form.types.begin(), form.types.end(), [](Ty t) { return kind(t) == TyKind::Packed; });
   info.implicit = form.name == kNamedValue;
 }
 
@@ -443,7 +448,7 @@ void Decoder::append(Inst inst, const ptx::Stmt& s, const std::vector<Ref>& oper
   flows_.push_back(flow);
   operand_start_.push_back(pool.size());
   pool.insert(pool.end(), operands.begin(), operands.end());
-  program_->operand_roles.resize(pool.size(), OperandRole::None);
+  program_->operand_uses.resize(pool.size());
 }
 
 void Decoder::watch(const std::vector<ptx::Operand>& registers) {

@@ -36,9 +36,9 @@ class Decoder {
   std::uint32_t param_bytes() const { return program_->param_bytes; }
   /// The variable a symbol or address names.
   Place find(const ptx::Operand&, const ptx::Stmt&) const;
-  void add_reference(Ref r, OperandRole role = OperandRole::None) {
+  void add_reference(Ref r, OperandUse use = {}) {
     pending_.push_back(r);
-    pending_roles_.push_back(role);
+    pending_uses_.push_back(use);
   }
   /// The instruction being decoded is a wgmma, and these are its registers.
   void watch(const std::vector<ptx::Operand>& registers);
@@ -97,7 +97,7 @@ class Decoder {
   std::vector<Frame*> frames_;              // innermost last
   std::vector<std::size_t> operand_start_;  // of each instruction, until the pool stops growing
   std::vector<Ref> pending_;                // operands of the instruction being decoded
-  std::vector<OperandRole> pending_roles_;
+  std::vector<OperandUse> pending_uses_;
   std::vector<Flow> flows_;
   Flow flow_ = Flow::Next;   // of the instruction being decoded
   bool skip_ = false;        // it leaves none

@@ -241,8 +241,6 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
-    Checks checks = checks_;
-    checks.uninit_shared &= !image.definition.known();
     const Launch launch{program,
                         *view,
                         dims.grid,
@@ -251,7 +249,7 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
                         std::move(params),
                         recipe.smem_bytes,
                         static_cast<std::uint32_t>(sms_),
-                        checks,
+                        checks_,
                         static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
                         ++launches_,
                         debug_};

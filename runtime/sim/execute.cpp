@@ -197,6 +197,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   if (!l.checks.races && !l.checks.uninit) shadow.reset();
   else if (!shadow) shadow = std::make_unique<Shadow>(shared_end());
   else shadow->written.clear();
+  unknown.reset();
   instructions = 0;
   warpgroups.resize((n_warps + kWarpgroup - 1) / kWarpgroup);
   for (Warpgroup& g : warpgroups) g.start();
@@ -220,6 +221,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.cluster_arrived = w.cluster_unwaited = 0;
     w.awaited = 0;
     w.look = false;
+    w.alternative.reset();
     for (Groups& g : w.groups) g.clear();
     sim::start(w);
     w.wgmma.start(p);

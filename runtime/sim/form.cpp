@@ -9,17 +9,20 @@ namespace kiln::rt::sim {
 
 using Kind = ptx::Operand::Kind;
 
-void Form::dst(const ptx::Operand& o, Ty t) {
-  decoder.add_reference(decoder.destination(o, t, stmt), OperandRole::Written);
-}
-void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt), OperandRole::Read); }
+namespace {
+OperandUse reads(Ty t) { return {OperandRole::Read, static_cast<std::uint8_t>(bits(t))}; }
+OperandUse writes(Ty t) { return {OperandRole::Written, static_cast<std::uint8_t>(bits(t))}; }
+}  // namespace
+
+void Form::dst(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.destination(o, t, stmt), writes(t)); }
+void Form::src(const ptx::Operand& o, Ty t) { decoder.add_reference(decoder.source(o, t, stmt), reads(t)); }
 void Form::dst_128(const ptx::Operand& o) {
   const Ref lo = decoder.destination(o, Ty::b128, stmt);
-  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, OperandRole::Written);
+  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, writes(Ty::b64));
 }
 void Form::src_128(const ptx::Operand& o) {
   const Ref lo = decoder.source(o, Ty::b128, stmt);
-  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, OperandRole::Read);
+  for (const Ref half : {lo, lo + 2 * kLanes}) decoder.add_reference(half, reads(Ty::b64));
 }
 void Form::dst(std::size_t i, Ty t) {
   if (i >= count()) fail(fmt::format("has {} operands, needs more", count()));
@@ -37,7 +40,7 @@ void Form::same_type_operands(std::size_t n) {
 }
 void Form::none() { decoder.add_reference(kNoRef); }
 void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
-void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry()); }
+void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry(), {OperandRole::Both, 1}); }
 int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
 void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
 

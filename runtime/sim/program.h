@@ -45,6 +45,20 @@ enum : std::uint16_t {
   kIntegral = 256,
 };
 
+/// What an instruction makes of operands whose values depend on bytes that nobody wrote (alternative.h).
+enum class Unknowns : std::uint8_t {
+  Needed,    ///< it has an effect beyond registers, for which it must know them
+  Ignored,   ///< it does not look at them
+  Computes,  ///< a function of the lane's registers
+  Decides,   ///< … with a truth value, that may be either
+  Mixes,     ///< … that depends on all of them although not every value shows it
+  Lanes,     ///< a function of registers of several lanes, which the last operand names
+  Extreme,   ///< … that depends on all of them
+  Warp,      ///< a function of registers of all lanes
+  Loads,     ///< the first operand is an address
+  Stores,    ///< … and the others are what is stored there
+};
+
 struct Inst {
   Handler run = nullptr;
   const Ref* ops = nullptr;         ///< operands in PTX order
@@ -68,10 +82,15 @@ struct Inst {
   bool releases = false;
   bool control = false;  ///< runs even when no lane is active
   bool watched = false;  ///< touches a register that a wgmma of the kernel names, and is none itself
+  Unknowns unknowns = Unknowns::Needed;
 };
 
 /// What an instruction does with the register that an operand names.
-enum class OperandRole : std::uint8_t { None, Read, Written };
+enum class OperandRole : std::uint8_t { None, Read, Written, Both };
+struct OperandUse {
+  OperandRole role = OperandRole::None;
+  std::uint8_t bits = 0;  ///< of the register that count; 1: a predicate
+};
 
 /// What messages and counts need of an instruction.
 struct InstInfo {
@@ -80,6 +99,7 @@ struct InstInfo {
   ptx::Loc loc;
   InstClass kind = InstClass::Other;
   Ty multiplied = Ty::none;         ///< of a matrix instruction: type of the factors
+  bool packed = false;              ///< a type is of two values in a register
   bool implicit = true;             ///< part of another, or the exit at the end: not counted
   const ptx::Stmt* stmt = nullptr;  ///< null for the implicit exit
 };
@@ -153,7 +173,7 @@ struct Program : std::enable_shared_from_this<Program> {
   std::string kernel;
   std::vector<Inst> code;  ///< ends with an implicit exit
   std::vector<Ref> operand_pool;
-  std::vector<OperandRole> operand_roles;  ///< of each in the pool
+  std::vector<OperandUse> operand_uses;  ///< of each in the pool
   std::vector<InstInfo> infos;
   std::vector<std::uint64_t> constants;  ///< pool of broadcast immediates, as 64-bit words for alignment
   std::vector<SpecialInit> specials;
@@ -171,13 +191,13 @@ struct Program : std::enable_shared_from_this<Program> {
   std::vector<std::string_view> watched;          ///< names of the registers that a wgmma names
   std::vector<std::int32_t> watch_numbers;        ///< of each 32 words of the register file: index in watched, or -1
 
-  OperandRole role(const Inst& in, std::size_t operand) const {
-    return operand_roles[static_cast<std::size_t>(in.ops - operand_pool.data()) + operand];
+  OperandUse use(const Inst& in, std::size_t operand) const {
+    return operand_uses[static_cast<std::size_t>(in.ops - operand_pool.data()) + operand];
   }
   /// Index in `watched` of an operand, or -1.
   std::int32_t watch_number(const Inst& in, std::size_t operand) const {
     const Ref r = in.ops[operand];
-    return r < 0 || role(in, operand) == OperandRole::None ? -1 : watch_numbers[static_cast<std::size_t>(r) / kLanes];
+    return r < 0 || use(in, operand).role == OperandRole::None ? -1 : watch_numbers[static_cast<std::size_t>(r) / kLanes];
   }
 };
 

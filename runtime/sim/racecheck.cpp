@@ -22,6 +22,7 @@ struct Actor {
   const Inst& inst;
   const Clock& knows;
   Access mine;
+  bool to_registers = false;  ///< what it loads goes to registers of the warp, whose use is looked at
 };
 
 /// Memory that has one shadow. Positions in it count from the shadow's first byte.
@@ -189,12 +190,29 @@ void report_unwritten(const Actor& x, const Target& t, const Span& s, U64 positi
                   range_of(t, position, 1));
 }
 
+/// A load to registers of shared memory that was not written, at `missing` first.
+void load_unwritten(const Actor& x, const Target& t, const Span& s, U64 missing) {
+  Warp& w = x.warp;
+  if (!w.alternative) w.alternative = std::make_unique<Alternative>(w);
+  const UnknownBytes* unknown = t.block->unknown.get();
+  for (const U64 end = s.at + s.bytes; missing != end; missing = t.shadow.written.first_unset(missing, end - missing)) {
+    const int lane = s.lane_of(missing);
+    Origin o{&w, &x.inst, lane, s.at + static_cast<U64>(lane - s.lane) * s.lane_bytes, missing, s.lane_bytes};
+    if (unknown)
+      if (const auto stored = unknown->shared.find(missing); stored != unknown->shared.end()) o = stored->second;
+    w.alternative->loads(t.memory + missing, 1, o);
+    ++missing;
+  }
+}
+
 void check(Actor& x, const Target& t, const Span& s, Use use) {
   const Checks& checks = x.warp.block->launch->checks;
-  if (t.block ? checks.uninit_shared : checks.uninit) {
+  if (checks.uninit) {
     if (use != Use::Store)
-      if (const U64 missing = t.shadow.written.first_unset(s.at, s.bytes); missing != s.at + s.bytes)
-        report_unwritten(x, t, s, missing);
+      if (const U64 missing = t.shadow.written.first_unset(s.at, s.bytes); missing != s.at + s.bytes) {
+        if (t.block && x.to_registers) load_unwritten(x, t, s, missing);
+        else report_unwritten(x, t, s, missing);
+      }
     if (use != Use::Load) t.shadow.written.set(s.at, s.bytes);
   }
   if (!checks.races) return;
@@ -250,7 +268,7 @@ Actor actor(Warp& w, const Inst& in, Use use) {
   mine.component = static_cast<std::uint16_t>(k.self);
   mine.time = w.block->cluster->time.on ? k.clock.known[k.self] : 0;
   mine.scope = (use == Use::Atomic && in.scope == 0 ? 2 : in.scope) & 3;
-  return {w, in, k.clock, mine};
+  return {w, in, k.clock, mine, in.unknowns == Unknowns::Loads};
 }
 
 Actor actor(Agent& a, Use use) {

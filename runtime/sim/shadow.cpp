@@ -56,6 +56,17 @@ void ByteBits::set(std::uint64_t at, std::uint64_t n) {
   });
 }
 
+void ByteBits::unset(std::uint64_t at, std::uint64_t n) {
+  if (all_.load(std::memory_order_relaxed)) {
+    std::fill_n(words_.get(), bytes_ / 64 + 1, ~std::uint64_t{0});
+    all_.store(false, std::memory_order_relaxed);
+  }
+  each_word(at, n, [&](std::uint64_t word, std::uint64_t mask) {
+    words_[word] &= ~mask;
+    return true;
+  });
+}
+
 std::uint64_t ByteBits::first_unset(std::uint64_t at, std::uint64_t n) const {
   std::uint64_t found = at + n;
   if (all_.load(std::memory_order_relaxed)) return found;

@@ -80,6 +80,8 @@ class ByteBits {
       : words_(static_cast<std::uint64_t*>(std::calloc(bytes / 64 + 1, sizeof(std::uint64_t)))), bytes_(bytes) {}
   /// Sets the bits of [at, at + n); other threads may set others.
   void set(std::uint64_t at, std::uint64_t n);
+  /// Clears them; no other thread may use the object.
+  void unset(std::uint64_t at, std::uint64_t n);
   /// The first byte of [at, at + n) whose bit is not set, or at + n.
   std::uint64_t first_unset(std::uint64_t at, std::uint64_t n) const;
   void clear() {

@@ -12,6 +12,7 @@
 
 #include "runtime/device.h"
 #include "runtime/finding.h"
+#include "runtime/sim/alternative.h"
 #include "runtime/sim/checks.h"
 #include "runtime/sim/findings.h"
 #include "runtime/sim/heap.h"
@@ -88,6 +89,8 @@ struct Warp {
   std::array<Groups, kGroupKinds> groups;  ///< asynchronous operations under way that the warp waits for
   std::uint32_t registers = 0;             ///< a thread, as setmaxnreg counts them; 0: not counted
   WgmmaWatch wgmma;                        ///< of the registers of those
+  std::unique_ptr<Alternative> alternative;  ///< where a register depends on bytes that nobody wrote
+  bool replays = false;                      ///< the instruction is executed again, on the alternative registers
   Knowledge order;
   std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
@@ -135,6 +138,7 @@ struct Block {
   std::vector<Warpgroup> warpgroups;
   std::uint32_t free_registers = 0;  ///< that setmaxnreg gave back: a thread of one warp
   std::unique_ptr<Shadow> shadow;    ///< of its shared memory; null: nothing is checked there
+  std::unique_ptr<UnknownBytes> unknown;
   std::uint32_t starts = 0;          ///< blocks that were started in this object
   Tally* tally = nullptr;            ///< of the host thread that runs it
   std::uint64_t instructions = 0;    ///< that its warps have executed; the clock of %clock and %globaltimer

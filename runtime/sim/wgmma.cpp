@@ -170,6 +170,7 @@ void Wgmma::run() {
     for (U32 half = 0; half < 2; ++half)
       acc.store(w, registers + half * acc.registers, c + half * kBlock, (kind_.flags & kSaturate) != 0);
   }
+  if (w.alternative) w.alternative->settle(w, in, kAllLanes);
 }
 
 // --- handlers
@@ -205,6 +206,8 @@ void mma_async(Warp& w, const Inst& in) {
   const U32 scale = w.pred(operands[kind.a_operands() + 1]);
   if (scale != 0 && scale != kAllLanes)
     fault(FindingKind::Divergence, w, in, fmt::format("scale-d is true in lanes 0x{:08x} only", scale));
+  if (w.alternative && scale)
+    for (U32 i = 0; i < kind.d_registers(); ++i) w.alternative->require(w, in, i, kAllLanes);
   warpgroup(w).step(w, {&in, a_bits, b_bits});
   std::optional<Descriptor> a;
   if (a_shared) a = checked(w, in, a_bits, "A", (kind.flags & kTransA) != 0, kM);

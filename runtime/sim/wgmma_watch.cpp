@@ -32,7 +32,7 @@ void WgmmaWatch::touch(const Warp& w, const Inst& in, OperandRole role) {
   const Program& p = w.block->launch->program;
   const bool writes = role == OperandRole::Written;
   for (std::uint16_t i = 0; i < in.n_ops; ++i) {
-    const int number = p.role(in, i) == role ? p.watch_number(in, i) : -1;
+    const int number = p.use(in, i).role == role ? p.watch_number(in, i) : -1;
     if (number < 0) continue;
     Register& r = registers_[static_cast<std::size_t>(number)];
     if (r.accumulating || (r.reading && writes))
