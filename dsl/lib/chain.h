@@ -1,128 +1,19 @@
 // Chains of functions over tiles: what linear does to its results before they are stored, and to x before it is
 // multiplied.
 //
-// A stage is a function of tiles (a lambda, a function object, a plain function) with the extra tensors that it takes.
-// It is called while the kernel is traced, once for each tile, so a chain of any length is part of the one kernel.
-// Stages are C++ types: a chain that does not fit together does not compile. Captures must be values; they are part of
-// the kernel's key, so that each value is compiled once, like a Const.
-//
-// Extra tensors, each with what a stage gets of it for a tile [height, width]:
-//   per_column<T>({b, {cols}})             [1, width]        a value a column, as a bias has
-//   per_row<T>({s, {rows}})                [height, 1]       a value a row, as the scales of quantised rows are
-//   per_element<T>({r, {rows, cols}})      [height, width]   a matrix as large as the result
-//   per_tensor<T>(buffer)                  [1, 1]            one element in device memory
-//   number(0.5f)                           [1, 1]            a number that the host passes; not in the key
+// A stage is a function of tiles (a lambda, a function object, a plain function) with the extra tensors that it takes
+// (extra.h). It is called while the kernel is traced, once for each tile, so a chain of any length is part of the one
+// kernel. Stages are C++ types: a chain that does not fit together does not compile. Captures must be values; they are
+// part of the kernel's key, so that each value is compiled once, like a Const.
 #pragma once
 #include <array>
 #include <cstring>
 #include <tuple>
 #include <utility>
 
-#include "dsl/lib/matrix.h"
+#include "dsl/lib/extra.h"
 
 namespace kiln::lib {
-
-/// Where the tile stands that a stage is called for: one block of a matrix [rows, cols]. A stage whose first parameter
-/// is a `const Place&` gets it before the tiles.
-struct Place {
-  Scalar row;                          ///< of the tile's first element
-  Scalar column_tile;                  ///< tiles to the left of this one
-  Scalar rows, cols;                   ///< extents of the whole matrix
-  std::int64_t height = 0, width = 0;  ///< extents of the tile
-
-  Scalar col() const { return column_tile * width; }
-  /// index[height, 1] and index[1, width].
-  Tile row_numbers() const { return expand(row + arange(height), 1); }
-  Tile column_numbers() const { return expand(col() + arange(width), 0); }
-  /// i1[height, width]: the elements that the matrix has.
-  Tile inside() const { return row_numbers() < rows && column_numbers() < cols; }
-};
-
-namespace chain {
-
-/// What an extra tensor must fit: extents of the matrix that its chain works on, and who says so.
-struct Fits {
-  const char* function;
-  SourceLoc at;
-  const char* stage;  ///< its name, or null
-  int number, argument;
-  std::int64_t rows, cols;
-};
-void check_fold(const char* function, SourceLoc, int fold, std::int64_t cols);
-void check_length(const Fits&, std::int64_t size, std::int64_t expected, const char* of);
-void check_matrix(const Fits&, std::int64_t rows, std::int64_t cols);
-
-// The traced side of each kind: made of its parameter, `at` is what a stage gets.
-template <class T>
-struct PerColumn {
-  using Parameter = View<const T, 1>;
-  Parameter x;
-  Tile at(const Place& p) const { return expand(x.load({p.col()}, {p.width}), 0); }
-  static void check(const Fits& f, const Vector<const T>& v) { check_length(f, v.size[0], f.cols, "columns"); }
-};
-template <class T>
-struct PerRow {
-  using Parameter = View<const T, 1>;
-  Parameter x;
-  Tile at(const Place& p) const { return expand(x.load({p.row}, {p.height}), 1); }
-  static void check(const Fits& f, const Vector<const T>& v) { check_length(f, v.size[0], f.rows, "rows"); }
-};
-template <class T>
-struct PerElement {
-  using Parameter = View<const T, 2>;
-  Parameter x;
-  Tile at(const Place& p) const { return x.load({p.row, p.col()}, {p.height, p.width}); }
-  static void check(const Fits& f, const Matrix<const T>& m) { check_matrix(f, m.size[0], m.size[1]); }
-};
-template <class T>
-struct PerTensor {
-  using Parameter = In<T>;
-  Parameter x;
-  Tile at(const Place&) const { return broadcast_to(load(x), {1, 1}); }
-  static void check(const Fits&, const typename Param<Parameter>::Host&) {}
-};
-template <class T>
-struct Number {
-  using Parameter = Val<T>;
-  Parameter x;
-  Tile at(const Place&) const { return broadcast_to(x, {1, 1}); }
-  static void check(const Fits&, const typename Param<Parameter>::Host&) {}
-};
-
-/// The host's side of an extra tensor of one of these kinds.
-template <class Kind>
-struct Extra {
-  using Traced = Kind;
-  typename Param<typename Kind::Parameter>::Host host;
-};
-template <class E>
-inline constexpr bool is_extra = false;
-template <class Kind>
-inline constexpr bool is_extra<Extra<Kind>> = true;
-
-}  // namespace chain
-
-template <Element T>
-chain::Extra<chain::PerColumn<T>> per_column(Vector<const T> x) {
-  return {x};
-}
-template <Element T>
-chain::Extra<chain::PerRow<T>> per_row(Vector<const T> x) {
-  return {x};
-}
-template <Element T>
-chain::Extra<chain::PerElement<T>> per_element(Matrix<const T> x) {
-  return {x};
-}
-template <Element T>
-chain::Extra<chain::PerTensor<T>> per_tensor(typename Param<In<T>>::Host x) {
-  return {x};
-}
-template <Element T>
-chain::Extra<chain::Number<T>> number(T x) {
-  return {x};
-}
-
 namespace chain {
 
 template <class R>
@@ -275,6 +166,7 @@ struct Traced<Chain<R, S...>> {
       constexpr int fold = fold_of<decltype(std::get<I>(stages).f)>();
       if constexpr (fold > 1) {
         p.width /= fold;
+        p.column = p.column_tile * p.width;
         p.cols = p.cols / fold;
       }
       std::apply([&](const auto&... t) { (check_result(at, p, t, int(I) + 1), ...); }, next);
@@ -297,23 +189,22 @@ void bind_captures(const F& f, kiln::detail::Binder& b) {
   }
 }
 
-/// Checks every extra tensor against the result [rows, cols] of the matrix that the chain begins with.
-template <int R, class... S>
-void check(const Chain<R, S...>& c, const char* function, SourceLoc at, std::int64_t rows, std::int64_t cols) {
+/// What the result of a launch looks like to the extra tensors of its chain.
+struct Extents {
+  std::int64_t rows, cols, groups;
+};
+
+/// visit(extra, fits) for each extra tensor of each stage, in order; `fits` says what it must fit.
+template <int R, class... S, class V>
+void each_extra(Chain<R, S...>& c, const char* function, SourceLoc at, Extents x, const V& visit) {
   int number = 0;
-  const auto stage = [&]<class F, class... E>(const Stage<F, E...>& s) {
-    ++number;
-    constexpr const char* name = name_of<F>();
-    int argument = 0;
-    std::apply(
-        [&](const E&... e) {
-          (E::Traced::check({function, at, name, number, ++argument, rows, cols}, e.host), ...);
-        },
-        s.extras);
-    check_fold(function, at, fold_of<F>(), cols);
-    cols /= fold_of<F>();
+  const auto stage = [&]<class F, class... E>(Stage<F, E...>& s) {
+    Fits fits{function, at, name_of<F>(), ++number, 0, x.rows, x.cols, x.groups};
+    std::apply([&](E&... e) { ((++fits.argument, visit(e, fits)), ...); }, s.extras);
+    check_fold(function, at, fold_of<F>(), x.cols);
+    x.cols /= fold_of<F>();
   };
-  std::apply([&](const S&... s) { (stage(s), ...); }, c.stages);
+  std::apply([&](S&... s) { (stage(s), ...); }, c.stages);
 }
 
 }  // namespace chain

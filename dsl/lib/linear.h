@@ -1,184 +1,234 @@
-// Products of matrices with what comes after them in the same kernel.
+// Products of matrices with what comes before and after them in the same kernel.
 //
 //   lib::linear<bf16>({x, {M, K}}, {w, {N, K}})
-//       .then(lib::epilogue::bias<bf16>({b, {N}}))
-//       .then(lib::epilogue::relu)
+//       .then(epilogue::bias<bf16>({b, {N}}))
+//       .then(epilogue::relu)
 //       .then([](Tile acc, Tile r) { return acc * 2 + r; }, lib::per_element<bf16>({r, {M, N}}))
 //       .run(stream, {y, {M, N}});
 //
-// The kernel is the plain one of the language: a loop over k, two loads through views, a dot, the chain, a store.
+// A chain begins with the sums of products, tiles of f32 (of f64 where an operand is, of i32 for integers); what comes
+// out of it is rounded to y's type. Stages are functions of tiles, ready-made (epilogue.h) or the caller's (chain.h);
+// extra.h has the tensors that they may take.
 #pragma once
-#include "dsl/lang/arrange.h"
-#include "dsl/lang/control.h"
-#include "dsl/lang/dot.h"
-#include "dsl/lib/chain.h"
-#include "dsl/lib/linear_plan.h"
+#include "dsl/lib/linear_job.h"
 
 namespace kiln::lib {
 
-namespace chain {
-
-/// The dtype that products of X and W are summed in, as dot chooses it.
-template <class X, class W>
-constexpr DType accumulator() {
-  if constexpr (std::integral<X>) return i32;
-  else return std::same_as<X, double> || std::same_as<W, double> ? f64 : f32;
-}
-/// What linear writes where the caller names no type.
-template <class X>
-using Result = std::conditional_t<std::integral<X>, std::int32_t, std::conditional_t<sizeof(X) == 1, float, X>>;
-
-/// The results of one launch, as a kernel's parameter.
-template <class... Y>
-struct Results {
-  std::tuple<View<Y, 2>...> y;
-
-  /// Stores one tile a result at its place.
-  template <std::size_t N>
-  void store(const Place& p, const std::array<Tile, N>& tiles) const {
-    store_all(p, tiles, std::index_sequence_for<Y...>{});
-  }
-
- private:
-  template <std::size_t N, std::size_t... I>
-  void store_all(const Place& p, const std::array<Tile, N>& tiles, std::index_sequence<I...>) const {
-    (std::get<I>(y).store({p.row, p.col()}, tiles[I].template cast<Y>()), ...);
-  }
-};
-
-/// x with the strides of its rows and columns as the blocks say.
-template <class T>
-View<T, 2> oriented(const View<T, 2>& x, bool columns) {
-  return columns ? x.trans() : x;
-}
-
-template <class X, class W, class Then, class Y>
-void linear_program(View<const X, 2> x_stored, View<const W, 2> w_stored, Traced<Then> then, Y y,
-                    Tune<LinearBlocks> t) {
-  const View<const X, 2> x = oriented(x_stored, t.x_columns);
-  const View<const W, 2> w = oriented(w_stored, t.w_columns);
-  Scalar m = program_id(0) * t.BM, n = program_id(1) * t.BN;
-  constexpr DType sum = accumulator<X, W>();
-  Tile acc = t.weights_first ? zeros(sum, {t.BN, t.BM}) : zeros(sum, {t.BM, t.BN});
-  for (auto k : range(0, x.size(1), t.BK)) {
-    Tile a = x.load({m, k}, {t.BM, t.BK}), b = w.load({n, k}, {t.BN, t.BK});
-    acc = t.weights_first ? dot(b, trans(a), acc) : dot(a, trans(b), acc);
-  }
-  Place p{m, program_id(1), x.size(0), w.size(0), t.BM, t.BN};
-  y.store(p, then(p, t.weights_first ? trans(acc) : acc));
-}
-template <class X, class W, class Then, class Y>
-constinit auto linear_kernel = kernel("linear", linear_program<X, W, Then, Y>).names("x w then y blocks");
-
-/// A matrix whose columns are contiguous, as the matrix of its columns.
-template <class T>
-bool lie_by_columns(Matrix<T>& m) {
-  if (m.stride[0] != 1 || m.stride[1] == 1) return false;
-  std::swap(m.stride[0], m.stride[1]);
-  std::swap(m.size[0], m.size[1]);
-  return true;
-}
-
-}  // namespace chain
-
-/// How linear is to work.
-struct LinearOptions {
-  bool batch_invariant = false;  ///< the bits of a row do not depend on how many rows there are
-  LinearBlocks blocks = {};      ///< 0: as the table says
-};
-
-/// A product and the chain behind it, not launched yet: see linear().
-template <class X, class W, class Then>
+/// A product and the chain behind it, not launched yet: see linear(), linear_batched(), linear_grouped().
+template <class Job, class Then>
 class Linear {
- public:
-  Linear(const Matrix<const X>& x, const Matrix<const W>& w, const LinearOptions& o, const Then& then)
-      : x_(x), w_(w), options_(o), then_(then) {}
+  using O = typename Job::Operands;
+  template <class Y>
+  using Array = typename Param<View<Y, Job::kRank>>::Host;
+  using Default = chain::Result<typename O::X, typename O::W>;
 
-  /// One more stage: `f` is called with the tiles so far [BM, BN] (one, of the accumulator's dtype, at first) and a
-  /// tile for each extra tensor (chain.h), and returns a tile of the same extents; a pair, tuple or array of them makes
-  /// that many results, which the next stage takes all. It must not capture by reference.
+ public:
+  Linear(const Job& job, const Then& then) : job_(job), then_(then) {}
+
+  /// One more stage: `f` is called with the tiles so far (one at first), [BM, BN] each, then a tile for each extra
+  /// tensor, and returns a tile of the same extents; a pair, tuple or array of them makes that many results, and the
+  /// next stage takes them all. Captures by value.
   template <class F, class... E>
   auto then(const F& f, const E&... extras) const {
-    static_assert((chain::is_extra<E> && ...),
-                  "kiln: what follows the function in then are extra tensors: per_column<T>(…), per_row<T>(…), "
-                  "per_element<T>(…), per_tensor<T>(…), number(…)");
+    check_extras<E...>();
     return with_chain(chain::append(then_, f, extras...));
   }
-  /// A stage that is ready-made (epilogue.h).
+  /// A ready-made stage (epilogue.h).
   template <class F, class... E>
   auto then(const chain::Stage<F, E...>& s) const {
-    return with_chain(std::apply([&](const E&... e) { return chain::append(then_, s.f, e...); }, s.extras));
+    return std::apply([&](const E&... e) { return then(s.f, e...); }, s.extras);
+  }
+  /// The same for x before it is multiplied: `f` takes a tile [BM, BK] of x's dtype, with extra tensors that fit x, and
+  /// returns one of a float dtype. What it makes of x's padding does not count.
+  template <class F, class... E>
+  auto before(const F& f, const E&... extras) const {
+    check_extras<E...>();
+    using C = decltype(chain::append(job_.o.before, f, extras...));
+    static_assert(C::kResults == 1 && chain::kFolds<C> == 1,
+                  "kiln: a function of before returns one Tile of the extents that it is given");
+    return with_job(job_.with(job_.o.template with<C, O::kHasX, O::kHasW>(chain::append(job_.o.before, f, extras...))));
   }
 
-  /// Launches the kernel; y: [M, N] of any type, one for each result of the chain. Without a type it is x's, of
-  /// one-byte elements the accumulator's. Errors: UserError, see linear().
-  void run(On on, Matrix<chain::Result<X>> y) const { launch<chain::Result<X>>(on, {y}); }
+  /// Scales of x: s [M, K / group] (of batches [B, M, K / group]), one for `group` steps of k of a row, a multiple
+  /// of 16. Each part of a sum is multiplied by its scale before it is added.
+  auto x_scaled(const typename Job::XScales& s, int group, RawLoc at = RawLoc::current()) const {
+    chain::check_scale_groups(Job::kName, at, group, job_.o.k_group, 1);
+    auto o = job_.o.template with<typename O::Before, true, O::kHasW>(job_.o.before);
+    o.scales.x = chain::one_of(s);
+    o.k_group = group;
+    return with_job(job_.with(o));
+  }
+  /// Scales of w: s [N / rows, K / group] (of batches and groups with one more dimension in front), one for `rows` rows
+  /// and `group` steps of k.
+  auto w_scaled(const typename Job::WScales& s, int group, int rows = 1, RawLoc at = RawLoc::current()) const {
+    chain::check_scale_groups(Job::kName, at, group, job_.o.k_group, rows);
+    auto o = job_.o.template with<typename O::Before, O::kHasX, true>(job_.o.before);
+    o.scales.w = chain::one_of(s);
+    o.k_group = group;
+    o.w_group = rows;
+    return with_job(job_.with(o));
+  }
+
+  /// Floats of workspace that run() needs on a device; 0 unless k is split or a stage reduces.
+  std::int64_t workspace_size(const Device& device) const {
+    const auto cut = job_.o.cut(device);
+    Then then = then_;
+    return cdiv(layout(then, device, cut, 0, {}), std::int64_t(sizeof(float)));
+  }
+  /// The memory for it, 16-byte aligned, instead of some that run() takes from the stream's pool; needed while the
+  /// stream is captured.
+  Linear workspace(Vector<float> w) const {
+    Linear l = *this;
+    l.workspace_ = w;
+    return l;
+  }
+
+  /// Launches the kernel. y: [M, N] (of batches [B, M, N]), one for each result of the chain, of any type; without a
+  /// type it is x's, where that is an integer or has one byte the sums'. Errors: UserError at this line, see linear().
+  void run(On on, Array<Default> y) const { launch<Default>(on, {{y}}); }
   template <Element... Y>
-  requires(sizeof...(Y) > 0) void run(On on, Matrix<Y>... y) const { launch<Y...>(on, {y...}); }
+  requires(sizeof...(Y) > 0) void run(On on, Array<Y>... y) const { launch<Y...>(on, {{y...}}); }
 
  private:
+  template <class... E>
+  static constexpr void check_extras() {
+    static_assert((chain::IsExtra<E> && ...),
+                  "kiln: what follows the function in then are extra tensors: per_column<T>(…), per_row<T>(…), "
+                  "per_element<T>(…), per_tensor<T>(…), number(…)");
+    static_assert(((Job::kRank == 2 || !chain::NeedsOneMatrix<E>)&&...),
+                  "kiln: this stage writes one matrix, so it cannot stand behind products in batches");
+    static_assert(((Job::kWhole || !chain::HasWorkspace<E>)&&...),
+                  "kiln: this stage reduces a whole matrix, so it cannot stand behind products in batches or groups");
+  }
   template <class C>
-  Linear<X, W, C> with_chain(const C& c) const {
-    return {x_, w_, options_, c};
+  Linear<Job, C> with_chain(const C& c) const {
+    Linear<Job, C> l(job_, c);
+    l.workspace_ = workspace_;
+    return l;
+  }
+  template <class J>
+  Linear<J, Then> with_job(const J& j) const {
+    Linear<J, Then> l(j, then_);
+    l.workspace_ = workspace_;
+    return l;
+  }
+
+  std::int64_t pieces(const Device& device, const typename O::Cut& c) const {
+    if constexpr (Job::kSplits) {
+      const std::int64_t k = std::max<std::int64_t>(job_.o.depth(), 1), wanted = job_.o.options.splits;
+      if (wanted > 0) return std::min(wanted, cdiv(k, c.t.BK));
+      const Grid g = job_.grid(c.t);
+      return job_.o.options.batch_invariant ? 1 : chain::pieces_for(g.x * g.y, k, c.t.BK, device.sm_count());
+    } else {
+      return 1;
+    }
+  }
+  /// Gives each part of the workspace its place from `base` on; the bytes of all.
+  std::int64_t layout(Then& then, const Device& device, const typename O::Cut& c, DevicePtr base, SourceLoc at) const {
+    std::int64_t used = 0;
+    if constexpr (Job::kSplits) {
+      const std::int64_t n = pieces(device, c);
+      if (n > 1)
+        used = n * job_.o.rows() * job_.o.cols() * std::int64_t(sizeof(chain::Sum<typename O::X, typename O::W>));
+    }
+    chain::each_extra(then, Job::kName, at, job_.extents(), [&]<class E>(E& e, const chain::Fits& f) {
+      if constexpr (chain::HasWorkspace<E>) {
+        used = cdiv(used, 16) * 16;
+        used += e.place(base + std::uint64_t(used), f, job_.grid(c.t));
+      }
+    });
+    return used;
   }
 
   template <class... Y>
-  void launch(const On& on, const typename Param<chain::Results<Y...>>::Host& y) const {
+  using Results = chain::Results<Job::kRank, Y...>;
+
+  template <class... Y>
+  void check(const On& on, Then& then, const typename Param<Results<Y...>>::Host& y) const {
+    const chain::Extents e = job_.extents();
+    job_.check(on.at);
+    chain::check_options(Job::kName, on.at, job_.o.options, Job::kSplits);
+    chain::Conflicts memory;
+    memory.reads(chain::reach("x", job_.o.x));
+    memory.reads(chain::reach("w", job_.o.w));
+    std::apply([&](const auto&... one) { (memory.writes(chain::reach("y", one)), ...); }, y.y);
+    bool in_place = false;
+    const auto look = [&](auto& extra, const chain::Fits& f) {
+      extra.check(f);
+      extra.declare(memory, f, in_place);
+    };
+    typename O::Before before = job_.o.before;
+    chain::each_extra(before, Job::kName, on.at, {e.rows, job_.o.depth(), e.groups}, look);
+    in_place = true;
+    chain::each_extra(then, Job::kName, on.at, e, look);
+    const auto written = job_.written(e.cols / chain::kFolds<Then>);
+    std::apply([&](const auto&... one) { (chain::check_written(Job::kName, on.at, one.size, written), ...); }, y.y);
+    memory.check(Job::kName, on.at);
+  }
+
+  template <class... Y>
+  void launch(const On& on, const typename Param<Results<Y...>>::Host& y) const {
     static_assert(int(sizeof...(Y)) == Then::kResults,
                   "kiln: run takes one matrix for each result of the chain: name their types, as in run<bf16, float>");
-    using namespace chain;
-    const std::int64_t rows = x_.size[0], cols = w_.size[0];
-    check_product("linear", on.at, x_.size, w_.size);
-    chain::check(then_, "linear", on.at, rows, cols);
-    std::apply([&](const Matrix<Y>&... one) { (check_result<Y>(on.at, one), ...); }, y.y);
-    if (rows == 0 || cols == 0) return;
-    LinearPlan plan = linear_plan({rows, cols, x_.size[1], dtype_of<X>, dtype_of<W>, on.stream.device().target()},
-                                  options_.batch_invariant);
-    LinearBlocks& t = plan.blocks;
-    if (options_.blocks.BM) t = options_.blocks;
-    Matrix<const X> x = x_;
-    Matrix<const W> w = w_;
-    t.x_columns = lie_by_columns<const X>(x);
-    t.w_columns = lie_by_columns<const W>(w);
-    linear_kernel<X, W, Then, Results<Y...>>.with({.num_warps = plan.num_warps}).launch(on, {cdiv(rows, t.BM), cdiv(cols, t.BN)}, x, w, then_, y, t);
-  }
-  template <class Y>
-  void check_result(SourceLoc at, const Matrix<Y>& y) const {
-    chain::check_written("linear", at, y.size, x_.size[0], w_.size[0] / chain::kFolds<Then>);
-    chain::refuse_overlap("linear", at, chain::reach<Y>("y", y), chain::reach<const X>("x", x_));
-    chain::refuse_overlap("linear", at, chain::reach<Y>("y", y), chain::reach<const W>("w", w_));
+    Then then = then_;
+    check<Y...>(on, then, y);
+    const chain::Extents e = job_.extents();
+    if (e.rows == 0 || e.cols == 0 || e.groups == 0) return;
+    const Device device = on.stream.device();
+    const auto cut = job_.o.cut(device);
+    const std::int64_t bytes = layout(then, device, cut, 0, on.at);
+    const chain::Workspace memory(Job::kName, on, bytes, workspace_);
+    layout(then, device, cut, memory.address(), on.at);
+    job_.template launch<Then, Results<Y...>>(on, cut, then, y, pieces(device, cut), memory.address());
+    chain::each_extra(then, Job::kName, on.at, e, [&]<class E>(E& extra, const chain::Fits& f) {
+      if constexpr (chain::HasWorkspace<E>) extra.finish(on, f);
+    });
   }
 
-  Matrix<const X> x_;
-  Matrix<const W> w_;
-  LinearOptions options_;
+  template <class, class>
+  friend class Linear;
+  Job job_;
   Then then_;
+  std::optional<Vector<float>> workspace_;
 };
 
-/// y = x · wᵀ, and whatever follows in `.then(…)`, as one kernel, launched by `.run(stream, y)`.
-template <Element X, Element W = X>
-Linear<X, W, chain::Chain<1>> linear(Matrix<const X> x, Matrix<const W> w, const LinearOptions& o = {},
-                                     RawLoc at = RawLoc::current()) {
-  return {x, w, o, chain::Chain<1>{{}, at}};
+/// y = x · wᵀ as one kernel, with stages `.then(…)`, launched by `.run(stream, y)`; w is stored as in torch's Linear.
+///
+/// Shapes: x [M, K], w [N, K], y [M, N] (N / 2 behind swiglu). Any sizes and strides: of an array stored as [K, N] the
+/// view is {w, {N, K}, {1, N}}. Without rows or columns nothing is launched, without K the sums are 0.
+/// Dtypes: X and W are any floats, 8-bit ones included, or integers up to 32 bits; W narrower than X is converted to X
+/// in registers (exactly), Int4 are two weights a byte. Sums are f32, f64 where an operand is, i32 of integers.
+/// Numerics: f32 and f64 operands are one fma a step in the order of k, never tf32; integers are exact modulo 2^32;
+/// other floats within (K + 2) · 2^-23 · Σ |x| |w| of the exact sum. The same call gives the same bits every time. In
+/// place: y may be a tensor of the chain element by element (a residual), nothing else that is read. Errors: UserError
+/// at the line of run() where sizes do not fit (it names both), y overlaps what other programs read, or an array
+/// reaches beyond its buffer; where a stage returns a tile of other extents, at this line.
+template <chain::Multiplied X, chain::Multiplied W = X>
+requires(!std::same_as<X, Int4>) auto linear(Matrix<const X> x, Matrix<const chain::Stored<W>> w,
+                                             const LinearOptions& o = {}, RawLoc at = RawLoc::current()) {
+  using O = chain::Operands<X, W, 2, 2, chain::Chain<1>, false, false>;
+  return Linear<chain::Plain<O>, chain::Chain<1>>({O{x, w, {{}, at}, {}, o}}, {{}, at});
+}
+
+/// y[b] = x[b] · w[b]ᵀ: x [B, M, K], w [B, N, K], y [B, M, N]; one w for all has a stride of 0 in front. As linear()
+/// otherwise; per_group and per_group_column tensors have an element or row for each b, others are for all.
+template <chain::Multiplied X, chain::Multiplied W = X>
+requires(!std::same_as<X, Int4>) auto linear_batched(Cube<const X> x, Cube<const chain::Stored<W>> w,
+                                                     const LinearOptions& o = {}, RawLoc at = RawLoc::current()) {
+  using O = chain::Operands<X, W, 3, 3, chain::Chain<1>, false, false>;
+  return Linear<chain::Batched<O>, chain::Chain<1>>({O{x, w, {{}, at}, {}, o}}, {{}, at});
+}
+
+/// Rows offsets[g] to offsets[g + 1] - 1 of y are those of x times w[g]ᵀ: x [M, K], w [G, N, K], offsets (int32) [G +
+/// 1] in device memory, y [M, N]. For mixtures of experts: x sorted by expert. Offsets must not decrease; rows of no
+/// group are not written, a group may be empty. per_group and per_group_column tensors have an element or row for each
+/// g. As linear() otherwise.
+template <chain::Multiplied X, chain::Multiplied W = X>
+requires(!std::same_as<X, Int4>) auto linear_grouped(Matrix<const X> x, Cube<const chain::Stored<W>> w,
+                                                     Vector<const std::int32_t> offsets, const LinearOptions& o = {},
+                                                     RawLoc at = RawLoc::current()) {
+  using O = chain::Operands<X, W, 2, 3, chain::Chain<1>, false, false>;
+  return Linear<chain::Grouped<O>, chain::Chain<1>>({O{x, w, {{}, at}, {}, o}, offsets}, {{}, at});
 }
 
 }  // namespace kiln::lib
-
-namespace kiln {
-
-template <class... Y>
-struct Param<lib::chain::Results<Y...>> {
-  struct Host {
-    std::tuple<typename Param<View<Y, 2>>::Host...> y;
-  };
-  using Kernel = lib::chain::Results<Y...>;
-  static void bind(const Host& h, detail::Binder& b) {
-    std::apply([&](const auto&... y) { (Param<View<Y, 2>>::bind(y, b), ...); }, h.y);
-  }
-  static Kernel make(const Host& h, detail::Maker& m) {
-    return std::apply(
-        [&](const auto&... y) { return Kernel{std::tuple<View<Y, 2>...>{Param<View<Y, 2>>::make(y, m)...}}; }, h.y);
-  }
-};
-
-}  // namespace kiln

@@ -1,12 +1,8 @@
 #include "dsl/lib/linear_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 
 #include "dsl/lib/blocks.h"
-#include "runtime/base/error.h"
 
 namespace kiln::lib {
 namespace {
@@ -52,56 +48,4 @@ LinearPlan linear_plan(const LinearShape& s, bool any_rows) {
   return plan;
 }
 
-namespace chain {
-namespace {
-
-/// The bytes from the first to behind the last element; empty for a matrix of no elements.
-struct Range {
-  std::int64_t first = 0, end = 0;
-};
-Range range_of(const Reach& r) {
-  if (r.rows <= 0 || r.cols <= 0) return {};
-  Range x{std::int64_t(r.address), std::int64_t(r.address) + r.element_bytes};
-  for (const std::int64_t far : {(r.rows - 1) * r.row_stride, (r.cols - 1) * r.col_stride})
-    (far < 0 ? x.first : x.end) += far * r.element_bytes;
-  return x;
-}
-
-}  // namespace
-
-bool may_overlap(const Reach& a, const Reach& b) {
-  const Range x = range_of(a), y = range_of(b);
-  if (x.end <= y.first || y.end <= x.first) return false;
-  const std::int64_t pitch = a.row_stride * a.element_bytes;
-  const bool same_rows = a.col_stride == 1 && b.col_stride == 1 && pitch > 0 &&
-                         pitch == b.row_stride * b.element_bytes && a.cols * a.element_bytes <= pitch &&
-                         b.cols * b.element_bytes <= pitch;
-  if (!same_rows) return true;
-  // b begins `from` bytes into a row of a; both are one stretch of each row.
-  const std::int64_t from = ((y.first - x.first) % pitch + pitch) % pitch;
-  return from < a.cols * a.element_bytes || from + b.cols * b.element_bytes > pitch;
-}
-
-void refuse_overlap(const char* function, SourceLoc at, const Reach& written, const Reach& read) {
-  if (may_overlap(written, read))
-    throw UserError(at, fmt::format("{}: {} must not overlap {}, which other programs still read", function,
-                                    written.name, read.name));
-}
-
-void check_product(const char* function, SourceLoc at, const std::array<std::int64_t, 2>& x,
-                   const std::array<std::int64_t, 2>& w) {
-  check_sizes(function, at, "x", x);
-  check_sizes(function, at, "w", w);
-  if (x[1] != w[1])
-    throw UserError(at, fmt::format("{}: x is {}x{} and w is {}x{}: they must have the same number of columns",
-                                    function, x[0], x[1], w[0], w[1]));
-}
-
-void check_written(const char* function, SourceLoc at, const std::array<std::int64_t, 2>& y, std::int64_t rows,
-                   std::int64_t cols) {
-  if (y[0] != rows || y[1] != cols)
-    throw UserError(at, fmt::format("{}: y is {}x{}, must be {}x{}", function, y[0], y[1], rows, cols));
-}
-
-}  // namespace chain
 }  // namespace kiln::lib

@@ -2,6 +2,7 @@
 #pragma once
 #include "dsl/lib/epilogue.h"
 #include "dsl/lib/linear.h"
+#include "dsl/lib/reductions.h"
 #include "tests/lib/rows.h"
 
 namespace kiln::test {
@@ -101,7 +102,7 @@ std::vector<double> elements_of(std::int64_t n, std::uint32_t seed) {
   for (double& x : v) {
     state = state * 1664525u + 1013904223u;
     const double u = double(state >> 8) * 0x1p-23 - 1;
-    x = std::integral<T> ? std::floor(u * 100) : rounded<T>(u * 2);
+    x = std::integral<T> ? std::floor((std::signed_integral<T> ? u : std::abs(u)) * 100) : rounded<T>(u * 2);
   }
   return v;
 }
@@ -124,10 +125,11 @@ inline Products products(const Extents& e, const std::vector<double>& x, const s
   return p;
 }
 
-/// What a sum of K products in f32 (f64 for double) may be off by, relative to Σ |x| |w|.
-template <class X>
+/// What a sum of K products may be off by, relative to Σ |x| |w|: in f32, in f64, or nothing.
+template <class X, class W>
 double sum_bound(std::int64_t k) {
-  return std::integral<X> ? 0 : double(k + 2) * (std::same_as<X, double> ? 0x1p-52 : 0x1p-23);
+  if (std::integral<X> && std::integral<W>) return 0;
+  return double(k + 2) * (std::same_as<X, double> || std::same_as<W, double> ? 0x1p-52 : 0x1p-23);
 }
 
 }  // namespace kiln::test

@@ -1,0 +1,257 @@
+// What a product is made of on the host, and how it is launched: one struct for each of linear, linear_batched and
+// linear_grouped, with what they share.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <span>
+
+#include "dsl/lib/linear_kernels.h"
+
+namespace kiln::lib {
+
+/// How linear is to work.
+struct LinearOptions {
+  /// The bits of a row do not depend on how many rows there are: the blocks follow from w alone.
+  bool batch_invariant = false;
+  /// Pieces that k is cut into, each summed by programs of its own and then added in their order; 0: as many as fill
+  /// the device. Only of linear. Pieces change the order of a sum, so the bits of float results.
+  int splits = 1;
+  /// Instead of the table's. BM, BN and BK are at least 16, or 8 for BM; a power of two.
+  LinearBlocks blocks = {};
+};
+
+/// An array of three dimensions: {x, {batches, rows, cols}}, or with strides.
+template <class T>
+using Cube = typename Param<View<T, 3>>::Host;
+
+namespace chain {
+
+/// UserErrors about x, w and the options; `packed`: elements of w in one of its memory.
+void check_operands(const char* function, SourceLoc, std::span<const std::int64_t> x, std::span<const std::int64_t> w,
+                    int packed);
+void check_options(const char* function, SourceLoc, const LinearOptions&, bool may_split);
+/// UserError where scales do not fit: `rows` of them, one for `group` steps of k.
+void check_scales(const char* function, SourceLoc, const char* name, std::span<const std::int64_t> size,
+                  std::int64_t groups, std::int64_t rows, std::int64_t k, int group);
+void check_written(const char* function, SourceLoc, std::span<const std::int64_t> y,
+                   std::span<const std::int64_t> expected);
+void check_groups(const char* function, SourceLoc, std::int64_t x, std::int64_t w);
+/// `other`: the group of the other operand's scales, 0 if it has none.
+void check_scale_groups(const char* function, SourceLoc, int group, int other, int rows);
+/// The largest step of k, at most `most`, that does not straddle a group of scales.
+int step_within(int most, int group);
+/// How many pieces of k fill a device of `sms` multiprocessors.
+std::int64_t pieces_for(std::int64_t tiles, std::int64_t k, int step, int sms);
+
+/// The memory of one launch: what is written must be nothing that another program still reads.
+class Conflicts {
+ public:
+  /// `in_place`: each program reads only the elements that it then writes, if it is the same array.
+  void reads(const Reach&, bool in_place = false);
+  void writes(const Reach&);
+  void check(const char* function, SourceLoc) const;
+
+ private:
+  struct Read {
+    Reach reach;
+    bool in_place = false;
+  };
+  std::array<Read, 32> read_;
+  std::array<Reach, 16> written_;
+  int reads_ = 0, writes_ = 0;
+};
+
+/// What a launch computes in beside its arguments: the caller's, or some of the stream's pool. UserError while the
+/// stream is captured and the caller gave none, or too little.
+class Workspace {
+ public:
+  Workspace(const char* function, const On&, std::int64_t bytes, const std::optional<Vector<float>>& given);
+  DevicePtr address() const { return address_; }
+
+ private:
+  Buffer<float> own_;
+  DevicePtr address_ = 0;
+};
+
+/// x or w with contiguous columns becomes the matrix of its columns.
+template <class M>
+bool lie_by_columns(M& m) {
+  const std::size_t r = m.size.size() - 2, c = r + 1;
+  if (m.stride[r] != 1 || m.stride[c] == 1) return false;
+  std::swap(m.stride[r], m.stride[c]);
+  std::swap(m.size[r], m.size[c]);
+  return true;
+}
+/// The same array with a dimension of one product in front.
+inline Cube<const float> one_of(const Matrix<const float>& m) {
+  Cube<const float> c(TypedPtr<float>{}, {1, m.size[0], m.size[1]}, {0, m.stride[0], m.stride[1]});
+  c.data = m.data;
+  return c;
+}
+inline Cube<const float> one_of(const Cube<const float>& c) { return c; }
+
+/// The operands of all kinds. RX, RW: dimensions of x and w.
+template <class X_, class W_, int RX, int RW, class Before_, bool HasX, bool HasW>
+struct Operands {
+  using X = X_;
+  using W = W_;
+  using Before = Before_;
+  using Scales = PartScales<HasX, HasW>;
+  static constexpr int kPack = kPacked<W>;
+  static constexpr bool kHasX = HasX, kHasW = HasW;
+
+  typename Param<View<const X, RX>>::Host x;
+  typename Param<View<const Stored<W>, RW>>::Host w;
+  Before before;
+  typename Param<Scales>::Host scales;
+  LinearOptions options;
+  int k_group = 0, w_group = 1;
+
+  std::int64_t rows() const { return x.size[RX - 2]; }
+  std::int64_t cols() const { return w.size[RW - 2]; }
+  std::int64_t depth() const { return x.size[RX - 1]; }
+
+  /// With another chain before it, or other scales.
+  template <class B, bool HX, bool HW>
+  Operands<X, W, RX, RW, B, HX, HW> with(const B& b) const {
+    return {x, w, b, {scales.x, scales.w}, options, k_group, w_group};
+  }
+  void check(const char* function, SourceLoc at, std::int64_t x_groups, std::int64_t w_groups) const {
+    check_operands(function, at, x.size, w.size, kPack);
+    if constexpr (HasX) check_scales(function, at, "x's scales", scales.x->size, x_groups, rows(), depth(), k_group);
+    if constexpr (HasW)
+      check_scales(function, at, "w's scales", scales.w->size, w_groups, cdiv(cols(), w_group), depth(), k_group);
+  }
+  struct Cut {
+    Blocks t;
+    int warps;
+    typename Param<View<const X, RX>>::Host x;  ///< turned so that the last dimension is contiguous where one is
+    typename Param<View<const Stored<W>, RW>>::Host w;
+  };
+  Cut cut(const Device& device) const {
+    constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
+    const LinearShape shape{rows(), cols(), depth(), dtype_of<X>, weights, device.target()};
+    LinearPlan plan = linear_plan(shape, options.batch_invariant);
+    if (options.blocks.BM) plan.blocks = options.blocks;
+    const LinearBlocks& b = plan.blocks;
+    Cut c{{b.BM, b.BN, b.BK, b.weights_first, false, false, k_group, w_group}, plan.num_warps, x, w};
+    if (Scales::kAny) c.t.BK = step_within(b.BK, k_group);
+    c.t.x_columns = lie_by_columns(c.x);
+    c.t.w_columns = kPack == 1 && lie_by_columns(c.w);
+    return c;
+  }
+};
+
+// --- kinds of products -----------------------------------------------------------------------------------------------
+// Each has: its operands `o`, kName, kRank (dimensions of its results), the extents of its results, and launch().
+
+template <class O>
+struct Plain {
+  using Operands = O;
+  template <class P>
+  Plain<P> with(const P& p) const {
+    return {p};
+  }
+  static constexpr const char* kName = "linear";
+  static constexpr int kRank = 2;
+  static constexpr bool kSplits = true, kWhole = true;  ///< whole: its tiles cover one matrix of results
+  using XScales = Matrix<const float>;
+  using WScales = Matrix<const float>;
+  O o;
+
+  Extents extents() const { return {o.rows(), o.cols(), 1}; }
+  std::array<std::int64_t, 2> written(std::int64_t cols) const { return {o.rows(), cols}; }
+  void check(SourceLoc at) const { o.check(kName, at, 1, 1); }
+  Grid grid(const Blocks& t) const { return {cdiv(o.rows(), t.BM), cdiv(o.cols(), t.BN)}; }
+
+  /// `pieces`: of k, in a workspace there; 1 needs none.
+  template <class Then, class Y>
+  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y,
+              std::int64_t pieces, DevicePtr workspace) const {
+    const Blocks& t = c.t;
+    using X = typename O::X;
+    using W = typename O::W;
+    using B = typename O::Before;
+    using S = typename O::Scales;
+    if (pieces == 1) {
+      plain_kernel<X, W, B, S, Then, Y>.with({.num_warps = c.warps}).launch(on, grid(t), c.x, c.w, o.before, o.scales, then, y, t);
+      return;
+    }
+    const std::int64_t piece = cdiv(cdiv(o.depth(), pieces), t.BK) * t.BK;
+    const std::array<std::int64_t, 3> size{pieces, o.rows(), o.cols()};
+    const auto sums = device_ptr<Sum<X, W>>(workspace, std::size_t(pieces * o.rows() * o.cols()));
+    Grid g = grid(t);
+    g.z = pieces;
+    piece_kernel<X, W, B, S>.with({.num_warps = c.warps}).launch(on, g, c.x, c.w, o.before, o.scales, {sums, size}, piece, t);
+    merge_kernel<Sum<X, W>, Then, Y>.launch(on, grid(t), {sums, size}, then, y, t);
+  }
+};
+
+template <class O>
+struct Batched {
+  using Operands = O;
+  template <class P>
+  Batched<P> with(const P& p) const {
+    return {p};
+  }
+  static constexpr const char* kName = "linear_batched";
+  static constexpr int kRank = 3;
+  static constexpr bool kSplits = false, kWhole = false;
+  using XScales = Cube<const float>;
+  using WScales = Cube<const float>;
+  O o;
+
+  Extents extents() const { return {o.rows(), o.cols(), o.x.size[0]}; }
+  std::array<std::int64_t, 3> written(std::int64_t cols) const { return {o.x.size[0], o.rows(), cols}; }
+  void check(SourceLoc at) const {
+    check_groups(kName, at, o.x.size[0], o.w.size[0]);
+    o.check(kName, at, o.x.size[0], o.w.size[0]);
+  }
+  template <class Then, class Y>
+  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t,
+              DevicePtr) const {
+    const Blocks& t = c.t;
+    batched_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>
+        .with({.num_warps = c.warps})
+        .launch(on, {cdiv(o.rows(), t.BM), cdiv(o.cols(), t.BN), o.x.size[0]}, c.x, c.w, o.before, o.scales, then, y, t);
+  }
+};
+
+template <class O>
+struct Grouped {
+  using Operands = O;
+  template <class P>
+  Grouped<P> with(const P& p) const {
+    return {p, offsets};
+  }
+  static constexpr const char* kName = "linear_grouped";
+  static constexpr int kRank = 2;
+  static constexpr bool kSplits = false, kWhole = false;
+  using XScales = Matrix<const float>;
+  using WScales = Cube<const float>;
+  O o;
+  Vector<const std::int32_t> offsets;
+
+  Extents extents() const { return {o.rows(), o.cols(), o.w.size[0]}; }
+  std::array<std::int64_t, 2> written(std::int64_t cols) const { return {o.rows(), cols}; }
+  void check(SourceLoc at) const {
+    check_vector(kName, at, "offsets", offsets.size[0], offsets.stride[0], o.w.size[0] + 1);
+    o.check(kName, at, 1, o.w.size[0]);
+  }
+  template <class Then, class Y>
+  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t,
+              DevicePtr) const {
+    const Blocks& t = c.t;
+    const std::int64_t groups = o.w.size[0];
+    // Each group may end in a tile that it does not fill.
+    const std::int64_t tiles = std::min(o.rows(), o.rows() / t.BM + groups);
+    grouped_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>
+        .with({.num_warps = c.warps})
+        .launch(on, {tiles, cdiv(o.cols(), t.BN)}, c.x, c.w, offsets, o.before, o.scales, then, y, t,
+                int(std::bit_ceil(std::uint64_t(groups))));
+  }
+};
+
+}  // namespace chain
+}  // namespace kiln::lib
