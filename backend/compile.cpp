@@ -5,6 +5,7 @@
 
 #include "backend/ir/op/report.h"
 #include "backend/ir/op/scratch.h"
+#include "backend/ir/signature.h"
 #include "backend/ir/text.h"
 #include "backend/llvm/emit.h"
 #include "backend/llvm/generate.h"
@@ -19,24 +20,6 @@
 
 namespace kiln {
 namespace {
-
-rt::ArgSig signature(const ir::Function& f) {
-  rt::ArgSig sig;
-  for (std::size_t i = 0; i < f.params.size(); ++i) {
-    const ir::Param& p = f.params[i];
-    rt::Arg arg;
-    arg.kind = p.type.ptr ? rt::ArgKind::Pointer : rt::ArgKind::Scalar;
-    arg.dtype = p.type.dtype;
-    arg.access = p.access;
-    arg.name = p.name.empty() ? fmt::format("argument {} ({})", i + 1, p.type.str()) : p.name;
-    arg.size = p.type.ptr ? 8 : std::uint32_t(bytes(p.type.dtype));
-    arg.align = std::uint32_t(p.type.ptr ? std::max(p.align, bytes(p.type.dtype)) : p.align);
-    arg.is_one = p.is_one;
-    arg.disjoint = p.disjoint;
-    sig.append(std::move(arg));
-  }
-  return sig;
-}
 
 rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   const ir::Exec& exec = *f.exec;
@@ -110,7 +93,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   rt::KernelImage image;
   image.name = cg::entry_name(f.name);
   image.target = target.arch;
-  image.signature = signature(f);
+  image.signature = ir::signature(f);
   image.candidates = candidates(f, target);
   image.report = report(f, image.signature);
   image.definition = f.loc;

@@ -9,6 +9,7 @@
 
 #include "backend/ir/eval.h"
 #include "backend/ir/op/report.h"
+#include "backend/ir/signature.h"
 #include "dsl/jit.h"
 #include "runtime/sim/heap.h"
 
@@ -28,17 +29,7 @@ rt::KernelImage image_of(const ir::Function& f) {
   image.target = "interpreter";
   image.definition = f.loc;
   image.candidates.emplace_back();
-  for (const ir::Param& p : f.params) {
-    rt::Arg a;
-    a.kind = p.type.ptr ? rt::ArgKind::Pointer : rt::ArgKind::Scalar;
-    a.dtype = p.type.dtype;
-    a.access = p.access;
-    a.name = p.name;
-    a.align = std::uint32_t(p.align);
-    a.is_one = p.is_one;
-    a.disjoint = p.disjoint;
-    image.signature.append(std::move(a));
-  }
+  image.signature = ir::signature(f);
   image.sites = ir::report_sites(f);
   if (!image.sites.empty()) image.candidates[0].hidden.push_back(rt::HiddenParam::ReportBuffer);
   return image;

@@ -179,9 +179,11 @@ void Device::on_print(std::function<void(const std::string&)> sink) const { impl
 
 std::shared_ptr<rt::LoadedKernel> Device::load(const rt::KernelImage& image, SourceLoc at) const {
   for (const rt::HiddenParam h : image.recipe().hidden)
-    if (h != rt::HiddenParam::UserGrid && h != rt::HiddenParam::ReportBuffer)
+    if (h == rt::HiddenParam::TileCounter || h == rt::HiddenParam::Workspace)
       throw DeviceError(at, fmt::format("kernel {}: it needs hidden parameter kind {}, which {} does not provide",
                                         image.name, static_cast<int>(h), device_text(*this)));
+  if (const std::string why = rt::tensor_map_fault(image, image.recipe()); !why.empty())
+    throw DeviceError(at, fmt::format("kernel {}: {}", image.name, why));
   return rt::located(at, [&] {
     std::shared_ptr<rt::LoadedKernel> kernel = impl_->load(image);
     kernel->provide_hidden(*impl_);

@@ -12,6 +12,7 @@
 #include "runtime/profile.h"
 #include "runtime/report.h"
 #include "runtime/tensor_map.h"
+#include "runtime/tensor_map_cache.h"
 
 namespace kiln::rt {
 
@@ -49,6 +50,8 @@ class LoadedKernel {
   void provide_hidden(DeviceImpl& device);
   /// Where its prints and asserts go; null: it has none.
   ReportBuffer* report() const { return report_.get(); }
+  /// What makes its tensor maps; null: it has none.
+  TensorMapCache* tensor_maps() const { return tensor_maps_.get(); }
 
  protected:
   explicit LoadedKernel(KernelImage image) : image_(std::move(image)) {}
@@ -56,6 +59,7 @@ class LoadedKernel {
 
  private:
   std::shared_ptr<ReportBuffer> report_;
+  std::unique_ptr<TensorMapCache> tensor_maps_;
 };
 
 class StreamImpl : public std::enable_shared_from_this<StreamImpl> {

@@ -11,9 +11,9 @@
 namespace kiln::rt {
 namespace {
 
-// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, disjoint in 13, alignment or divisor in
-// 16–31.
-constexpr std::uint64_t kDisjoint = 1 << 13;
+// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, disjoint in 13, extent of a tensor map in
+// 14, alignment or divisor in 16–31.
+constexpr std::uint64_t kDisjoint = 1 << 13, kExtent = 1 << 14;
 constexpr std::uint64_t key_word(ArgKind kind, DType dtype, Access access, std::uint32_t align, bool is_one) {
   return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(kind) << 8 |
          static_cast<std::uint64_t>(access) << 10 | static_cast<std::uint64_t>(is_one) << 12 |
@@ -175,6 +175,9 @@ class HiddenParams {
     for (const HiddenParam h : recipe.hidden) {
       if (h == HiddenParam::UserGrid) {
         for (const std::int64_t programs : {grid.x, grid.y, grid.z}) append(static_cast<std::uint64_t>(programs));
+      } else if (h == HiddenParam::TensorMaps) {
+        TensorMapCache& maps = *kernel.tensor_maps();
+        maps.write(args, bytes_.data() + reserve(maps.bytes(), alignof(TensorMap)));
       } else {
         KILN_CHECK(h == HiddenParam::ReportBuffer && kernel.report(),
                    kernel.image().name + ": loaded with a hidden parameter that no one provides");
@@ -187,15 +190,18 @@ class HiddenParams {
   std::size_t size() const { return used_; }
 
  private:
-  void append(std::uint64_t word) {
-    used_ = (used_ + 7) / 8 * 8;
-    KILN_CHECK(used_ + sizeof word <= bytes_.size(), kernel_.image().name + ": no room for hidden parameters");
-    std::memcpy(bytes_.data() + used_, &word, sizeof word);
-    used_ += sizeof word;
+  void append(std::uint64_t word) { std::memcpy(bytes_.data() + reserve(sizeof word, sizeof word), &word, sizeof word); }
+
+  /// Where `bytes` more begin.
+  std::size_t reserve(std::size_t bytes, std::size_t align) {
+    const std::size_t at = (used_ + align - 1) / align * align;
+    KILN_CHECK(at + bytes <= bytes_.size(), kernel_.image().name + ": no room for hidden parameters");
+    used_ = at + bytes;
+    return at;
   }
 
   const LoadedKernel& kernel_;
-  std::array<std::byte, ArgPack::kMaxBytes> bytes_;
+  alignas(TensorMap) std::array<std::byte, ArgPack::kMaxBytes> bytes_;
   std::size_t used_;
 };
 
@@ -255,11 +261,21 @@ void ArgPack::scalar(DType dtype, const void* value) {
   append(key_word(ArgKind::Scalar, dtype, Access::Read, 1, false), bits, size);
 }
 
-void ArgPack::index(std::int64_t value) {
-  append(
-      key_word(ArgKind::Scalar, DType::index, Access::Read, value % kFactDivisor == 0 ? kFactDivisor : 1, value == 1),
-      static_cast<std::uint64_t>(value), sizeof value);
+void ArgPack::add_index(std::int64_t value, std::int64_t divisor, std::uint64_t more_facts) {
+  if (value % kFactDivisor == 0) divisor = kFactDivisor;
+  else if (value % divisor != 0) divisor = 1;
+  append(key_word(ArgKind::Scalar, DType::index, Access::Read, static_cast<std::uint32_t>(divisor), value == 1) |
+             more_facts,
+         static_cast<std::uint64_t>(value), sizeof value);
 }
+
+void ArgPack::index(std::int64_t value) { add_index(value, 1, 0); }
+
+void ArgPack::extent(DType dtype, std::int64_t value) {
+  add_index(value, kFactDivisor / bytes(dtype), TensorMapRecipe::takes(value) ? kExtent : 0);
+}
+
+bool ArgPack::is_extent(std::size_t i) const { return (packed_[i].key & kExtent) != 0; }
 
 void ArgPack::key(std::uint64_t word) {
   if (key_used_ == kMaxKeyWords)
@@ -291,16 +307,21 @@ void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack
   if (recipe.hidden.empty())
     return located(at, [&] { kernel.launch(target, dims, args.params(), args.param_bytes()); });
   const auto go = [&](std::uint64_t number) {
-    const HiddenParams params(kernel, recipe, grid, args, number);
-    located(at, [&] { kernel.launch(target, dims, params.data(), params.size()); });
+    located(at, [&] {
+      const HiddenParams params(kernel, recipe, grid, args, number);
+      kernel.launch(target, dims, params.data(), params.size());
+    });
   };
   if (ReportBuffer* report = kernel.report()) target.device().reports().launch(*report, target.capturing(), go);
   else go(0);
 }
 
 void LoadedKernel::provide_hidden(DeviceImpl& device) {
-  for (const HiddenParam h : image_.recipe().hidden)
+  for (const HiddenParam h : image_.recipe().hidden) {
     if (h == HiddenParam::ReportBuffer && !report_) report_ = device.reports().open(device, image_);
+    if (h == HiddenParam::TensorMaps && !tensor_maps_)
+      tensor_maps_ = std::make_unique<TensorMapCache>(device, image_);
+  }
 }
 
 }  // namespace kiln::rt

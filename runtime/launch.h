@@ -49,6 +49,9 @@ class ArgPack {
   void scalar(DType dtype, const void* value);
   /// Facts: =1, ÷16.
   void index(std::int64_t value);
+  /// Size or stride of a view of elements of `dtype`. Facts: =1; ÷16, else ÷ the number of elements in 16 bytes; within
+  /// what a tensor map takes, 1 to 2^32 (is_extent).
+  void extent(DType dtype, std::int64_t value);
   /// A Const or Tune value: key only, not passed.
   void key(std::uint64_t word);
 
@@ -64,6 +67,9 @@ class ArgPack {
   /// The same from the key word that pointer(), scalar() or index() added.
   static Arg arg_of_key(std::uint64_t word);
 
+  /// Whether argument `i` is a size or stride that a tensor map takes, as far as it alone decides that.
+  bool is_extent(std::size_t i) const;
+
   /// One packed argument, as launch() checks it.
   struct Packed {
     std::uint64_t key;        ///< its key word
@@ -78,6 +84,7 @@ class ArgPack {
  private:
   /// Whether a new pointer is disjoint; takes the fact from those that it overlaps.
   bool keep_apart(Access access, DevicePtr address, std::size_t extent, std::size_t before);
+  void add_index(std::int64_t value, std::int64_t divisor, std::uint64_t more_facts);
   void append(std::uint64_t key, std::uint64_t value, std::size_t size, const DeviceImpl* owner = nullptr,
               std::uint64_t bytes = 0, std::uint64_t before = 0);
 

@@ -70,6 +70,11 @@ TensorMap TensorMap::encode(const Device& device, const TensorSpec& spec, Source
   });
 }
 
+void rt::encode_tensor_map(const DeviceImpl& device, const TensorSpec& spec, std::byte* map) {
+  check(spec);
+  device.encode_tensor_map(spec, map);
+}
+
 void rt::DeviceImpl::encode_tensor_map(const TensorSpec&, std::byte*) const {
   throw DeviceError(fmt::format("{} has no tensor maps", name()));
 }

@@ -8,18 +8,9 @@
 #include <cstdint>
 
 #include "runtime/device.h"
+#include "runtime/image/tensor_map_recipe.h"
 
 namespace kiln {
-
-/// How the 16-byte chunks of a box lie in shared memory: chunk number XOR bits of the address above 128 bytes, so that
-/// columns of a box are in different banks. A row of the box must not be longer than the name says.
-enum class TensorSwizzle : std::uint8_t { None, Bytes32, Bytes64, Bytes128 };
-/// What elements outside of the tensor are read as. NaN is for float types only.
-enum class TensorFill : std::uint8_t { Zero, NaN };
-/// How much the L2 cache fetches at least; a hint.
-enum class TensorPromotion : std::uint8_t { None, Bytes64, Bytes128, Bytes256 };
-/// What happens to f32 elements on their way.
-enum class TensorFloat : std::uint8_t { AsIs, FlushSubnormals, Tf32, Tf32FlushSubnormals };
 
 /// What a map describes. Dimension 0 is the one whose elements lie beside each other.
 struct TensorSpec {
@@ -65,5 +56,10 @@ class alignas(64) TensorMap {
  private:
   std::array<std::byte, kBytes> bytes_{};
 };
+
+namespace rt {
+/// TensorMap::encode without the question whose memory the base is. `map`: TensorMap::kBytes bytes, aligned to 64.
+void encode_tensor_map(const DeviceImpl&, const TensorSpec&, std::byte* map);
+}  // namespace rt
 
 }  // namespace kiln

@@ -207,6 +207,7 @@ class Parser {
     else lex_.fail("access: one of read, write, readwrite");
     if (lex_.at("align")) p.align = setting("align");
     p.is_one = lex_.accept("one");
+    p.is_extent = lex_.accept("extent");
     p.disjoint = lex_.accept("disjoint");
     f_.params.push_back(std::move(p));
   }

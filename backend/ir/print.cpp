@@ -2,7 +2,7 @@
 //
 //   kernel "name" stage=traced [loc("file":line:column)]
 //   [exec team=cta warps=4 programs_per_cta=1 cluster=1 max_registers=0 register_goal=0]
-//   param ["name"] : type access=read|write|readwrite [align=n] [one] [disjoint]   one line a parameter
+//   param ["name"] : type access=read|write|readwrite [align=n] [one] [extent] [disjoint]   one line a parameter
 //   layout #n = [register=(1)(2) lane=(4) …] -> 8x128                         one line a layout
 //   {
 //     [%0, %1 =] mnemonic [attr=value …] [%2, %3] [: type, type] [loc(…)] [{[(%4 : type, …)]
@@ -156,6 +156,7 @@ class Printer {
     s += fmt::format(": {} access={}", p.type.str(), access_name(p.access));
     if (p.align != 1) s += fmt::format(" align={}", p.align);
     if (p.is_one) s += " one";
+    if (p.is_extent) s += " extent";
     if (p.disjoint) s += " disjoint";
     return s;
   }

@@ -81,7 +81,9 @@ class Verifier {
       bad(fmt::format("alignment {} is no power of two", p.align));
     if (p.align != 1 && !p.type.ptr && p.type.dtype != DType::index) bad("only pointers and index have an alignment");
     if (p.disjoint && !p.type.ptr) bad("only pointers are disjoint");
-    if (p.is_one && (p.type.ptr || p.type.dtype != DType::index)) bad("only an index is known to be one");
+    const bool is_index = !p.type.ptr && p.type.dtype == DType::index;
+    if (p.is_one && !is_index) bad("only an index is known to be one");
+    if (p.is_extent && !is_index) bad("only an index is an extent");
   }
 
   void exec(const Exec& e) {

@@ -12,7 +12,8 @@ unsigned words_of(rt::HiddenParam h) {
     case rt::HiddenParam::UserGrid: return 3;
     case rt::HiddenParam::ReportBuffer: return 2;
     case rt::HiddenParam::TileCounter:
-    case rt::HiddenParam::Workspace: break;
+    case rt::HiddenParam::Workspace:
+    case rt::HiddenParam::TensorMaps: break;
   }
   throw InternalError("a hidden parameter that no one provides");
 }

@@ -115,12 +115,12 @@ void bind_view(const HostPointer& p, DType d, bool read_only, const std::int64_t
   b.pack.pointer(d, read_only ? rt::Access::Read : rt::Access::ReadWrite, p.address,
                  p.sized ? p.bytes : product(touched.after, element), p.owner,
                  p.sized ? 0 : product(touched.before, element));
-  for (int i = 0; i < rank; ++i) b.pack.index(size[i]);
-  for (int i = 0; i < rank; ++i) b.pack.index(stride[i]);
+  for (int i = 0; i < rank; ++i) b.pack.extent(d, size[i]);
+  for (int i = 0; i < rank; ++i) b.pack.extent(d, stride[i]);
 }
 
 Made Maker::param(const std::string& type, const std::string& part) {
-  const rt::Arg fact = pack.arg(packed++);
+  const rt::Arg fact = pack.arg(packed);
   Tracer& t = Tracer::current(kernel.at());
   ir::Function& f = t.function();
   ir::Param p;
@@ -130,6 +130,7 @@ Made Maker::param(const std::string& type, const std::string& part) {
   p.access = fact.access;
   p.align = int(fact.align);
   p.is_one = fact.is_one;
+  p.is_extent = pack.is_extent(packed++);
   p.disjoint = fact.disjoint;
   f.params.push_back(std::move(p));
   const int index = int(f.params.size()) - 1;

@@ -1,7 +1,8 @@
 // kernel("name", lambda): a kernel, and what can be done with it.
 //
 // A kernel specialises on first use with each new key: the values of Const and Tune parameters, facts about the other
-// arguments (pointers aligned to 16 bytes, integers that are 1 or divisible by 16), the device and the options.
+// arguments (pointers aligned to 16 bytes, integers that are 1 or divisible by 16, views whose strides are multiples of
+// 16 bytes), the device and the options.
 // Captures are frozen with the kernel object; each object, copies included, specialises on its own.
 //
 //   constinit auto scale = kernel("scale", [](In<float> x, Out<float> y, Int n, Const<int> BLOCK) {

@@ -9,8 +9,8 @@
 // overlap; two elements at one address are one element of memory.
 //
 // What a block of a view costs: one comparison a row and a column, and 16-byte accesses where the stride of the last
-// dimension is 1, the other strides and the sizes are divisible by 16, and so are the coordinates (facts that the key of
-// a launch holds; program_id * BLOCK is known to be).
+// dimension is 1, the other strides and the sizes are multiples of 16 bytes, and so are the coordinates (facts that the
+// key of a launch holds; program_id * BLOCK is known to be).
 #pragma once
 #include <array>
 

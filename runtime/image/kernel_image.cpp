@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -21,7 +22,7 @@ namespace kiln::rt {
 namespace {
 
 constexpr std::string_view kMagic = "KIMG";
-constexpr std::uint16_t kMajor = 2, kMinor = 0;  // 2: argument facts know disjoint
+constexpr std::uint16_t kMajor = 2, kMinor = 1;  // 2: argument facts know disjoint; 2.1: tensor maps
 constexpr std::size_t kChecksumAt = 16, kHeaderBytes = 32;
 
 enum class Tag : std::uint32_t { Name = 1, Target, Ptx, Cubin, Signature, Recipes, Report, Definition, Sites, Params };
@@ -74,6 +75,12 @@ class Reader {
     if (v >= count) fail(fmt::format("{} is {}, known are 0 to {}", what, v, count - 1));
     return static_cast<T>(v);
   }
+  DType get_dtype(const char* what) {
+    const std::string_view dtype = get_string(what);
+    const auto d = dtype_named(dtype);
+    if (!d) fail(fmt::format("unknown dtype '{}'", dtype));
+    return *d;
+  }
   bool get_bool(const char* what) { return get_enum<bool>(what, 2); }
   std::string_view get_string(const char* what) { return take(get<std::uint64_t>(what), what); }
   Reader sized(const char* what) { return Reader(get_string(what), origin_); }
@@ -117,10 +124,7 @@ void write(Writer& w, const Arg& a) {
 Arg read_arg(Reader r) {
   Arg a;
   a.kind = r.get_enum<ArgKind>("argument kind", 2);
-  const std::string_view dtype = r.get_string("argument dtype");
-  const auto d = dtype_named(dtype);
-  if (!d) r.fail(fmt::format("unknown dtype '{}'", dtype));
-  a.dtype = *d;
+  a.dtype = r.get_dtype("argument dtype");
   a.access = r.get_enum<Access>("argument access", 3);
   a.name = r.get_string("argument name");
   a.offset = r.get<std::uint32_t>("argument offset");
@@ -129,6 +133,46 @@ Arg read_arg(Reader r) {
   a.is_one = r.get_bool("argument is_one");
   a.disjoint = r.get_bool("argument disjoint");
   return a;
+}
+
+void write(Writer& w, const TensorExtent& e) {
+  w.put(e.arg);
+  w.put(e.number);
+}
+
+TensorExtent read_extent(Reader& r) {
+  TensorExtent e;
+  e.arg = r.get<std::uint32_t>("argument of a tensor map");
+  e.number = r.get<std::int64_t>("extent of a tensor map");
+  return e;
+}
+
+void write(Writer& w, const TensorMapRecipe& m) {
+  w.put(m.base);
+  w.put(std::string(name(m.dtype)));
+  w.put(m.rank);
+  for (const TensorExtent& e : m.sizes) write(w, e);
+  for (const TensorExtent& e : m.strides) write(w, e);
+  w.put(m.box);
+  w.put(m.swizzle);
+  w.put(m.fill);
+  w.put(m.promotion);
+  w.put(m.floats);
+}
+
+TensorMapRecipe read_tensor_map(Reader r) {
+  TensorMapRecipe m;
+  m.base = r.get<std::uint32_t>("base of a tensor map");
+  m.dtype = r.get_dtype("tensor map dtype");
+  m.rank = r.get<std::uint32_t>("tensor map rank");
+  for (TensorExtent& e : m.sizes) e = read_extent(r);
+  for (TensorExtent& e : m.strides) e = read_extent(r);
+  m.box = r.get<std::array<std::uint32_t, 5>>("tensor map box");
+  m.swizzle = r.get_enum<TensorSwizzle>("tensor map swizzle", 4);
+  m.fill = r.get_enum<TensorFill>("tensor map fill", 2);
+  m.promotion = r.get_enum<TensorPromotion>("tensor map promotion", 4);
+  m.floats = r.get_enum<TensorFloat>("tensor map floats", 4);
+  return m;
 }
 
 void write(Writer& w, const LaunchRecipe& c) {
@@ -143,6 +187,8 @@ void write(Writer& w, const LaunchRecipe& c) {
   w.put(static_cast<std::uint32_t>(c.hidden.size()));
   for (const HiddenParam h : c.hidden) w.put(h);
   w.put(c.workspace_bytes);
+  w.put(static_cast<std::uint32_t>(c.tensor_maps.size()));
+  for (const TensorMapRecipe& m : c.tensor_maps) w.sized([&] { write(w, m); });
 }
 
 LaunchRecipe read_recipe(Reader r) {
@@ -156,8 +202,11 @@ LaunchRecipe read_recipe(Reader r) {
   c.nonportable_cluster = r.get_bool("non-portable cluster flag");
   c.pdl = r.get_bool("dependent launch flag");
   for (auto n = r.get<std::uint32_t>("hidden parameter count"); n > 0; --n)
-    c.hidden.push_back(r.get_enum<HiddenParam>("hidden parameter", 4));
+    c.hidden.push_back(r.get_enum<HiddenParam>("hidden parameter", 5));
   c.workspace_bytes = r.get<std::uint64_t>("workspace size");
+  if (r.empty()) return c;  // before 2.1
+  for (auto n = r.get<std::uint32_t>("tensor map count"); n > 0; --n)
+    c.tensor_maps.push_back(read_tensor_map(r.sized("tensor map")));
   return c;
 }
 
@@ -210,12 +259,8 @@ ReportSite read_site(Reader r) {
   ReportSite s;
   s.kind = r.get_enum<ReportSite::Kind>("report kind", 2);
   s.text = r.get_string("report text");
-  for (auto n = r.get<std::uint32_t>("report value count"); n > 0; --n) {
-    const std::string_view dtype = r.get_string("report dtype");
-    const auto d = dtype_named(dtype);
-    if (!d) r.fail(fmt::format("unknown dtype '{}'", dtype));
-    s.values.push_back(*d);
-  }
+  for (auto n = r.get<std::uint32_t>("report value count"); n > 0; --n)
+    s.values.push_back(r.get_dtype("report dtype"));
   for (auto n = r.get<std::uint32_t>("report rank"); n > 0; --n) {
     s.shape.push_back(r.get<std::int64_t>("report extent"));
     if (s.shape.back() < 1) r.fail(fmt::format("a reported tile of extent {}", s.shape.back()));
@@ -325,10 +370,21 @@ void validate(const KernelImage& image, const std::string& origin) {
     bool positive = c.programs_per_cta > 0;
     for (std::size_t i = 0; i < 3; ++i) positive = positive && c.block[i] > 0 && c.cluster[i] > 0;
     if (!positive) whole.fail("a launch recipe has a block, cluster or programs-per-block of 0");
+    if (const std::string why = tensor_map_fault(image, c); !why.empty()) whole.fail(why);
   }
 }
 
 }  // namespace
+
+std::string tensor_map_fault(const KernelImage& image, const LaunchRecipe& c) {
+  const auto at = std::find(c.hidden.begin(), c.hidden.end(), HiddenParam::TensorMaps);
+  if (at == c.hidden.end() ? !c.tensor_maps.empty() : at + 1 != c.hidden.end() || c.tensor_maps.empty())
+    return fmt::format("{} tensor maps, but the last hidden parameter and no other must be theirs",
+                       c.tensor_maps.size());
+  for (const TensorMapRecipe& m : c.tensor_maps)
+    if (const std::string why = tensor_map_obstacle(image.signature, m); !why.empty()) return "tensor map: " + why;
+  return {};
+}
 
 std::string serialise(const KernelImage& image) {
   Writer w;

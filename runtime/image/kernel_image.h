@@ -13,6 +13,7 @@
 #include "runtime/image/arg_sig.h"
 #include "runtime/image/entry_params.h"
 #include "runtime/image/report_record.h"
+#include "runtime/image/tensor_map_recipe.h"
 
 namespace kiln::rt {
 
@@ -26,8 +27,9 @@ enum class GridRule : std::uint8_t {
 
 /// Parameters that the launcher appends after the user's, in the order of LaunchRecipe::hidden, naturally aligned.
 /// UserGrid is the programs along x, y, z as three i64; ReportBuffer the buffer's address and the launch's number, two
-/// u64. An image that needs one its device does not provide is refused at load.
-enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer };
+/// u64. TensorMaps is an array of 128 bytes for each of LaunchRecipe::tensor_maps, aligned to 64; it is the last, so that the
+/// others lie where they do without it. An image that needs one its device does not provide is refused at load.
+enum class HiddenParam : std::uint8_t { UserGrid, TileCounter, Workspace, ReportBuffer, TensorMaps };
 
 /// One launch configuration. An image lists candidates in order of preference; they differ in max_registers alone, and
 /// the first by which nothing spills is accepted, else the last.
@@ -42,6 +44,7 @@ struct LaunchRecipe {
   bool pdl = false;  ///< programmatic dependent launch allowed
   std::vector<HiddenParam> hidden;
   std::uint64_t workspace_bytes = 0;
+  std::vector<TensorMapRecipe> tensor_maps;  ///< with HiddenParam::TensorMaps, and only then
 };
 
 /// Facts of the compiled code, for reports; -1 where not known before the driver's assembly.
@@ -70,6 +73,10 @@ struct KernelImage {
 
 /// The PTX with the accepted recipe's max_registers as a directive of the kernel, which image.ptx itself does not have.
 std::string capped_ptx(const KernelImage& image);
+
+/// What is wrong with the tensor maps of one of `image`'s recipes, in words: they and the hidden parameter do not belong
+/// together, or the signature's facts do not make them possible. Empty: nothing.
+std::string tensor_map_fault(const KernelImage& image, const LaunchRecipe& recipe);
 
 /// The .kimg bytes of `image`.
 std::string serialise(const KernelImage& image);

@@ -49,7 +49,7 @@ TEST(Text, KeepsFactsExecStageAndNames) {
 exec team=cluster warps=8 programs_per_cta=1 cluster=2 max_registers=96 register_goal=64
 param "a" : ptr<const f8e4m3> access=read align=16
 param : ptr<f32> access=readwrite align=4
-param "n" : index access=read align=16 one
+param "n" : index access=read align=16 one extent
 layout #0 = [register=(0,1)(2,0) lane=(0,2)(0,0)(0,0)(0,0)(0,0) warp=(1,0)(0,0)(0,0) block=(0,0)] -> 4x4
 {
   %0 = constant value=i32(7) : i32 loc("dir/k.cpp":5:2)
@@ -67,6 +67,7 @@ layout #0 = [register=(0,1)(2,0) lane=(0,2)(0,0)(0,0)(0,0)(0,0) warp=(1,0)(0,0)(
   EXPECT_EQ(f.params[1].access, rt::Access::ReadWrite);
   EXPECT_EQ(f.params[1].name, "");
   EXPECT_TRUE(f.params[2].is_one);
+  EXPECT_TRUE(f.params[2].is_extent);
   EXPECT_EQ(f.loc.str(), "dir/k.cpp:3");
   EXPECT_EQ(f.loc.column, 14u);
   EXPECT_EQ(f.layout(0).basis(Hw::Register, 1), (LinearLayout::Coord{2, 0}));

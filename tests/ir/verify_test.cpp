@@ -222,6 +222,8 @@ TEST(Verify, ParamsAreScalarsOrPointersWithFactsThatFit) {
               ElementsAre("params: parameter 0 (f32): only pointers and index have an alignment"));
   EXPECT_THAT(traced("param : i32 access=read one\n{\n}"),
               ElementsAre("params: parameter 0 (i32): only an index is known to be one"));
+  EXPECT_THAT(traced("param : i32 access=read extent\n{\n}"),
+              ElementsAre("params: parameter 0 (i32): only an index is an extent"));
 }
 
 // --- uses

@@ -108,6 +108,19 @@ TEST(LangView, RawPointerWithoutASizeIsCheckedAgainstItsAllocation) {
   });
 }
 
+TEST(LangView, FactsAreMultiplesOfSixteenBytesAndWhatATensorMapTakes) {
+  auto k = kernel("facts", [](View<bf16, 2> x) { (void)x.size(0); });
+  const auto facts = [&](std::array<std::int64_t, 2> n, std::array<std::int64_t, 2> s) {
+    std::string text = k.trace({device_ptr<bf16>(256), n, s}).text(false), out;
+    for (auto at = text.find(": index access=read"); at != text.npos; at = text.find(": index access=read", at + 1))
+      out += text.substr(at + 19, text.find('\n', at) - at - 19) + ";";
+    return out;
+  };
+  EXPECT_EQ(facts({5, 1000}, {1000, 1}), " extent; align=8 extent; align=8 extent; one extent;");
+  EXPECT_EQ(facts({64, 3}, {1, 64}), " align=16 extent; extent; one extent; align=16 extent;");
+  EXPECT_EQ(facts({0, 3}, {-4, 1}), " align=16; extent;; one extent;");
+}
+
 TEST(LangView, RawPointerMayBeReadBackwards) {
   auto k = kernel("reverse", [](View<const float, 1> x, View<float, 1> o) { o.store({0}, x.load({0}, {8})); });
   on_each_device([&](const Device& d) {

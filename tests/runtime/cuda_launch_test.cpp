@@ -150,6 +150,92 @@ TEST_F(CudaLaunch, TooFewBytesOfWideParametersAreAnError) {
   EXPECT_EQ(fake_->last.count, 0u);
 }
 
+/// A kernel of a pointer to rows of 64 floats, their number, and a tensor map of them.
+KernelImage image_with_map() {
+  KernelImage image = add_image();
+  image.ptx = ".visible .entry add(.param .u64 x, .param .u64 rows, .param .align 64 .b8 maps[128])";
+  image.signature = {};
+  Arg x;
+  x.kind = ArgKind::Pointer;
+  x.dtype = f32;
+  x.align = 16;
+  image.signature.append(x);
+  Arg rows;
+  rows.dtype = DType::index;
+  image.signature.append(rows);
+  LaunchRecipe& recipe = image.candidates[0];
+  recipe.hidden = {HiddenParam::TensorMaps};
+  TensorMapRecipe& map = recipe.tensor_maps.emplace_back();
+  map.rank = 2;
+  map.sizes = {TensorExtent{TensorExtent::kNumber, 64}, TensorExtent{1, 0}};
+  map.strides = {TensorExtent{}, TensorExtent{TensorExtent::kNumber, 64}};
+  map.box = {16, 8, 1, 1, 1};
+  return image;
+}
+
+class LaunchWithMap : public CudaLaunch {
+ protected:
+  LaunchWithMap() { fake_->params = {{0, 8}, {8, 8}, {64, 128}}; }
+  static void go(LoadedKernel& kernel, const Stream& s, const Device& d, const Buffer<float>& x) {
+    ArgPack pack;
+    pack.pointer(f32, Access::Read, x.ptr(), x.bytes(), &d);
+    pack.extent(f32, 16);
+    launch(kernel, s, {1}, pack);
+  }
+};
+
+TEST_F(LaunchWithMap, TheMapOfTheArgumentsIsAParameter) {
+  const Device d = open();
+  const auto kernel = d.load(image_with_map());
+  const Stream s(d);
+  const Buffer<float> x(d, 1024);
+  go(*kernel, s, d, x);
+  EXPECT_TRUE(fake_->last.one_by_one);
+  EXPECT_EQ(fake_->last.param_bytes, 192u);
+  std::uint64_t words[4];
+  std::memcpy(words, fake_->last.params.data() + 64, sizeof words);
+  EXPECT_EQ(words[0], 7u);  // CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+  EXPECT_EQ(words[1], 2u);
+  EXPECT_EQ(words[2], x.ptr());
+  EXPECT_EQ(words[3], 64u);
+}
+
+TEST_F(LaunchWithMap, SteadyLaunchesEncodeAndAllocateNothing) {
+  const Device d = open();
+  const auto kernel = d.load(image_with_map());
+  const Stream s(d);
+  std::vector<Buffer<float>> xs;
+  for (int i = 0; i < 8; ++i) xs.emplace_back(d, 1024);
+  for (const Buffer<float>& x : xs) go(*kernel, s, d, x);
+  const std::size_t before = allocations_so_far();
+  const std::uint64_t from = fake_->call_count;
+  double best = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1000; ++i) go(*kernel, s, d, xs[std::size_t(i) % 8]);
+    const auto end = std::chrono::steady_clock::now();
+    best = std::min(best, std::chrono::duration<double, std::nano>(end - begin).count() / 1000);
+  }
+  EXPECT_EQ(allocations_so_far(), before);
+  EXPECT_FALSE(called_since("cuTensorMapEncodeTiled", from));
+  EXPECT_EQ(kernel->tensor_maps()->encoded(), 8u);
+  std::printf("[   cost   ] with one tensor map: %.0f ns\n", best);
+  EXPECT_LT(best, 2000);
+}
+
+TEST_F(LaunchWithMap, AMapThatTheDriverRefusesIsAnErrorAtTheLaunch) {
+  const Device d = open();
+  const auto kernel = d.load(image_with_map());
+  const Stream s(d);
+  const Buffer<float> x(d, 1024);
+  fail_next("cuTensorMapEncodeTiled", 1);
+  EXPECT_THAT(thrown<DeviceError>([&] { go(*kernel, s, d, x); }),
+              HasSubstr("cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE (1, text of the driver): encoding a tensor map"));
+  EXPECT_EQ(fake_->last.count, 0u);
+  go(*kernel, s, d, x);
+  EXPECT_EQ(fake_->last.count, 1u);
+}
+
 TEST_F(CudaLaunch, ClusterAndDependentLaunchTakeTheExtendedCall) {
   KernelImage image = add_image();
   image.candidates[0].cluster = {2, 1, 1};

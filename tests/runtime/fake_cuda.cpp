@@ -340,10 +340,12 @@ Result cuFuncGetAttribute(int* v, int which, Function) {
                                      : -1;
   return kSuccess;
 }
-Result cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void*, const std::uint64_t*, const std::uint64_t*,
-                              const unsigned*, const unsigned*, int, int, int, int) {
+Result cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base, const std::uint64_t* sizes,
+                              const std::uint64_t*, const unsigned*, const unsigned*, int, int, int, int) {
   ENTER_IN_CONTEXT(cuTensorMapEncodeTiled);
-  const unsigned words[] = {static_cast<unsigned>(type), rank};
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) return kInvalidValue;
+  const std::uint64_t words[] = {static_cast<unsigned>(type), rank, reinterpret_cast<std::uintptr_t>(base), sizes[0]};
+  std::memset(map, 0, 128);
   std::memcpy(map, words, sizeof words);
   return kSuccess;
 }

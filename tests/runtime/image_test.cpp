@@ -1,4 +1,4 @@
-// The .kimg format: round trip, frozen bytes of version 2, and a clear error for every kind of damage.
+// The .kimg format: round trip, frozen bytes of version 2, files of 2.0, and a clear error for every kind of damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -122,10 +122,36 @@ TEST(KernelImage, SurvivesARoundTrip) {
   EXPECT_EQ(serialise(b), serialise(a));
 }
 
+/// serialise(sample()) of version 2.0.
+constexpr std::string_view kVersionTwoPointZero =
+    "4b494d47020000007802000000000000f33c8a8e06c71323402a9e62cb47ad5e01000000100000000000000008000000000000006164"
+    "645f72656c75020000000e000000000000000600000000000000736d5f3930610300000024000000000000001c000000000000002e76"
+    "657273696f6e20382e300a2e74617267657420736d5f3930610a040000000f0000000000000007000000000000007f454c4600010205"
+    "000000bd0000000000000020000000040000002400000000000000000300000000000000663332000100000000000000610000000008"
+    "00000010000000000026000000000000000102000000000000006931000400000000000000666c616708000000010000000100000000"
+    "002500000000000000000400000000000000626631360201000000000000006310000000080000000200000000002600000000000000"
+    "010500000000000000696e6465780001000000000000006e180000000800000001000000010006000000800000000000000001000000"
+    "020000003300000000000000000100000080000000010000000100000001000000010000000100000000000000000000000000000000"
+    "00000000000000000035000000000000000204000000800100000100000001000000020000000100000001000000400d0300a8000000"
+    "01010200000000010000000002000000070000004a0000000000000028000000ffffffffffffffff000000000000c040000000000000"
+    "f0bf020000001400000000000000612069732031362d6279746520616c69676e656406000000000000006e2069732031080000002000"
+    "00000000000010000000000000006578616d706c65732f6164642e6370701f00000007000000";
+
+std::string bytes_of(std::string_view hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+
+TEST(KernelImage, FilesOfVersionTwoPointZeroAreStillRead) {
+  EXPECT_EQ(serialise(deserialise(bytes_of(kVersionTwoPointZero), "old.kimg")), serialise(sample()));
+}
+
 // The format is append-only: old files stay readable. A change of these bytes needs a new minor version, one that makes
 // old readers wrong a new major version; then this value changes too.
 TEST(KernelImage, BytesOfVersionTwoAreFrozen) {
-  EXPECT_EQ(stable_hash(serialise(sample())), "32cb6fc6f491eb0dde5cc8d55072f54f");
+  EXPECT_EQ(stable_hash(serialise(sample())), "126f205902cc4e4110559e841b744064");
 }
 
 TEST(KernelImage, KeepsWhatTheKernelReports) {
@@ -147,6 +173,48 @@ TEST(KernelImage, KeepsWhereWideParametersLie) {
   EXPECT_THAT(error_of(serialise(a)), HasSubstr("at most 32764 in all"));
   a.params = {{0, 8, 48}};
   EXPECT_THAT(error_of(serialise(a)), HasSubstr("parameter alignment is 48, no power of two"));
+}
+
+KernelImage sample_with_maps() {
+  KernelImage a = sample();
+  a.signature = {};
+  a.signature.append(pointer(DType::bf16, Access::Read, "x", 16));
+  for (int i = 0; i < 4; ++i) a.signature.append(scalar(DType::index, "extent"));
+  a.signature.args[3].align = 8;
+  a.signature.args[4].is_one = true;
+  for (LaunchRecipe& r : a.candidates) {
+    r.hidden = {HiddenParam::UserGrid, HiddenParam::TensorMaps};
+    r.tensor_maps = {view_map(0, DType::bf16, {1, 0}), view_map(0, DType::u16, {1, 0})};
+    r.tensor_maps[1].box = {64, 128, 1, 1, 1};
+    r.tensor_maps[1].sizes[0] = {TensorExtent::kNumber, 4096};
+    r.tensor_maps[1].swizzle = TensorSwizzle::Bytes128;
+    r.tensor_maps[1].fill = TensorFill::NaN;
+    r.tensor_maps[1].promotion = TensorPromotion::Bytes256;
+    r.tensor_maps[1].floats = TensorFloat::Tf32;
+  }
+  return a;
+}
+
+TEST(KernelImage, KeepsItsTensorMaps) {
+  const KernelImage a = sample_with_maps(), b = deserialise(serialise(a), "x.kimg");
+  EXPECT_EQ(b.recipe().tensor_maps, a.recipe().tensor_maps);
+  EXPECT_EQ(b.candidates[0].tensor_maps, a.candidates[0].tensor_maps);
+  EXPECT_EQ(b.recipe().hidden, a.recipe().hidden);
+}
+
+TEST(KernelImage, TensorMapsThatALaunchCannotMakeAreAnError) {
+  KernelImage a = sample_with_maps();
+  a.candidates[1].tensor_maps[0].base = 5;
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("tensor map: the base is argument 6 of 5"));
+  a = sample_with_maps();
+  a.candidates[1].tensor_maps[1].rank = 6;
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("tensor map: rank is 6"));
+  a = sample_with_maps();
+  a.signature.args[3].align = 1;
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("tensor map: extent: not known to be a multiple of 16 bytes"));
+  a = sample_with_maps();
+  a.candidates[0].hidden.pop_back();
+  EXPECT_THAT(error_of(serialise(a)), HasSubstr("2 tensor maps, but the last hidden parameter"));
 }
 
 TEST(KernelImage, EveryTruncationIsAnError) {
@@ -177,11 +245,11 @@ TEST(KernelImage, TruncationBehindAGoodChecksumIsAnError) {
 }
 
 TEST(KernelImage, RandomDamageBehindAGoodChecksumNeverDoesMoreThanThrow) {
-  const std::string bytes = serialise(sample());
+  const std::string with = serialise(sample_with_maps()), without = serialise(sample());
   std::mt19937 random(7);
   int refused = 0;
   for (int i = 0; i < 20000; ++i) {
-    std::string bad = bytes;
+    std::string bad = i % 2 ? with : without;
     for (unsigned k = 0; k < 1 + random() % 4; ++k)
       bad[32 + random() % (bad.size() - 32)] = static_cast<char>(random() % 3 ? random() : 0xff);
     if (!error_of(resealed(bad)).empty()) ++refused;
@@ -195,7 +263,7 @@ TEST(KernelImage, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(error_of("ELF " + bytes.substr(4)), HasSubstr("not KIMG"));
   std::string newer = bytes;
   newer[4] = 3;
-  EXPECT_THAT(error_of(newer), HasSubstr("format 3.0, this build reads 2.x"));
+  EXPECT_THAT(error_of(newer), HasSubstr("format 3.1, this build reads 2.x"));
   std::string flipped = bytes;
   flipped[40] = static_cast<char>(flipped[40] ^ 4);
   EXPECT_THAT(error_of(flipped), HasSubstr("checksum"));

@@ -48,6 +48,29 @@ TEST(ArgPack, FactsOfAnIndexAreOneAndSixteen) {
   EXPECT_EQ(fact(-1), std::pair(false, 1u));
 }
 
+TEST(ArgPack, FactsOfAnExtentAreDivisorsOfSixteenBytesAndTheRangeOfAMap) {
+  const auto fact = [](DType d, std::int64_t v) {
+    ArgPack p;
+    p.extent(d, v);
+    EXPECT_EQ(p.arg(0).is_one, v == 1);
+    EXPECT_EQ(p.arg(0).dtype, DType::index);
+    return std::pair(p.arg(0).align, p.is_extent(0));
+  };
+  EXPECT_EQ(fact(DType::bf16, 1000), std::pair(8u, true));
+  EXPECT_EQ(fact(DType::bf16, 1004), std::pair(1u, true));
+  EXPECT_EQ(fact(DType::bf16, 1008), std::pair(16u, true));
+  EXPECT_EQ(fact(f32, 1004), std::pair(4u, true));
+  EXPECT_EQ(fact(f64, 1002), std::pair(2u, true));
+  EXPECT_EQ(fact(DType::u8, 1000), std::pair(1u, true));
+  EXPECT_EQ(fact(f32, 1), std::pair(1u, true));
+  EXPECT_EQ(fact(f32, 0), std::pair(16u, false));
+  EXPECT_EQ(fact(f32, -4), std::pair(4u, false));
+  EXPECT_EQ(fact(f32, std::int64_t{1} << 32), std::pair(16u, true));
+  EXPECT_EQ(fact(f32, (std::int64_t{1} << 32) + 4), std::pair(4u, false));
+  EXPECT_NE(key_with([](ArgPack& p) { p.extent(f32, 16); }), key_with([](ArgPack& p) { p.extent(f32, 0); }));
+  EXPECT_EQ(key_with([](ArgPack& p) { p.extent(f32, 16); }), key_with([](ArgPack& p) { p.extent(f32, 32); }));
+}
+
 TEST(ArgPack, PointersAreDisjointUnlessTheyMayOverlapAndOneIsWritten) {
   struct P {
     Access access;
