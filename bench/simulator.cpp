@@ -72,14 +72,13 @@ struct Kernel {
   }
 };
 
-void pointwise(const std::function<void(const Figure&)>& sink) {
-  constexpr std::int32_t n = 1 << 22;
-  std::vector<float> host(n);
+void pointwise(std::int32_t n, const std::function<void(const Figure&)>& sink) {
+  std::vector<float> host(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 1000) * 0.002f - 1;
   for (const auto& [checks, state] : kChecks) {
     const Checks set(checks);
     const Device device = Device::simulator("sm_80");
-    Buffer<float> x(device, n), y(device, n), out(device, n);
+    Buffer<float> x(device, host.size()), y(device, host.size()), out(device, host.size());
     x.upload(host);
     y.upload(host);
     struct {
@@ -107,9 +106,9 @@ void check_product(const std::vector<bf16>& a, const std::vector<bf16>& b, const
     }
 }
 
-void product(const char* name, const char* target, const std::function<void(const Figure&)>& sink) {
-  constexpr std::int32_t n = 1024;
-  std::vector<bf16> a(n * n), b(n * n);
+void product(std::int32_t n, const char* name, const char* target, const std::function<void(const Figure&)>& sink) {
+  const auto elements = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
+  std::vector<bf16> a(elements), b(elements);
   for (std::size_t i = 0; i < a.size(); ++i) {
     a[i] = bf16(static_cast<float>(i * 7 % 31) * 0.0625f - 1);
     b[i] = bf16(static_cast<float>(i * 5 % 29) * 0.0625f - 1);
@@ -124,18 +123,19 @@ void product(const char* name, const char* target, const std::function<void(cons
       DevicePtr a, b, out;
       std::int32_t n, k;
     } const params{da.ptr(), db.ptr(), out.ptr(), n, n};
-    Kernel kernel(device, name, {n / 128, n / 128, 1});
+    const auto blocks = static_cast<std::uint32_t>(n) / 128;
+    Kernel kernel(device, name, {blocks, blocks, 1});
     sink(kernel.measure(device, {fmt::format("simulator_{}", name), {n, n, n}, "bf16"}, state, &params, sizeof params));
-    check_product(a, b, out.to_vector(), n);
+    check_product(a, b, out.to_vector(), static_cast<std::size_t>(n));
   }
 }
 
 }  // namespace
 
-void measure_simulator(const std::function<void(const Figure&)>& sink) {
-  pointwise(sink);
-  product("gemm_mma", "sm_80", sink);
-  product("gemm_wgmma", "sm_90a", sink);
+void measure_simulator(const std::function<void(const Figure&)>& sink, const SimulatorSizes& sizes) {
+  pointwise(sizes.elements, sink);
+  product(sizes.product, "gemm_mma", "sm_80", sink);
+  product(sizes.product, "gemm_wgmma", "sm_90a", sink);
 }
 
 }  // namespace kiln::bench

@@ -1,9 +1,11 @@
 // bench-simulator: the section `simulator` of `kiln bench`, where the compiler is not built. With a file name: also as
-// JSON.
+// JSON. --small takes sizes that tell whether it works, not how fast.
 #include <fmt/format.h>
 
 #include <exception>
 #include <fstream>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "bench/simulator.h"
@@ -21,20 +23,25 @@ std::string host_cpu() {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  kiln::bench::SimulatorSizes sizes;
+  int next = 1;
+  if (next < argc && std::string_view(argv[next]) == "--small") sizes = {4096, 128}, ++next;
   std::ofstream file;
-  if (argc > 1) file.open(argv[1]);
-  if (argc > 2 || (argc > 1 && !file)) {
-    fmt::print(stderr, "usage: bench-simulator [FILE.jsonl]\n");
+  const bool named = next < argc;
+  if (named) file.open(argv[next++]);
+  if (next < argc || (named && !file)) {
+    fmt::print(stderr, "usage: bench-simulator [--small] [FILE.jsonl]\n");
     return 1;
   }
   const std::string host = fmt::format("{}, {} threads", host_cpu(), std::thread::hardware_concurrency());
   fmt::print("simulator on {}\n", host);
   if (file.is_open()) file << fmt::format("{{\"case\":\"env\",\"host\":\"{}\"}}", host) << std::endl;
-  kiln::bench::measure_simulator([&](const kiln::bench::Figure& f) {
+  const auto sink = [&](const kiln::bench::Figure& f) {
     fmt::print("{}\n", to_text(f));
     std::fflush(stdout);
     if (file.is_open()) file << to_json(f) << std::endl;
-  });
+  };
+  kiln::bench::measure_simulator(sink, sizes);
 } catch (const std::exception& e) {
   fmt::print(stderr, "bench-simulator: {}\n", e.what());
   return 1;

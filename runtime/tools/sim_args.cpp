@@ -32,13 +32,6 @@ std::string read_name(const Input& in) {
   return name;
 }
 
-DType read_dtype(const Input& in) {
-  const std::string text = in.text();
-  const auto t = element_type(text);
-  if (!t) in.fail(fmt::format("is '{}'; must be one of {}", text, element_types()));
-  return *t;
-}
-
 /// One element: a number, or a name of what JSON has no number for.
 void append_value(Bytes& to, DType t, const Input& in) {
   const nlohmann::json& v = in.json();
@@ -57,7 +50,8 @@ void append_value(Bytes& to, DType t, const Input& in) {
                         is_float(t) ? ", \"nan\", \"inf\" or \"-inf\"" : ""));
 }
 
-std::uint64_t read_elements(const Input& shape, DType t) {
+/// The number of elements; appends the extents.
+std::uint64_t read_elements(const Input& shape, DType t, std::vector<std::uint64_t>& extents) {
   shape.must_be_array();
   const std::uint64_t most = kMostBytes / static_cast<std::uint64_t>(bytes(t));
   std::uint64_t n = 1;
@@ -66,6 +60,7 @@ std::uint64_t read_elements(const Input& shape, DType t) {
     if (extent != 0 && n > most / extent)
       shape.fail(fmt::format("is {}; must be at most {} elements of {}", shape.shown(), most, name(t)));
     n *= extent;
+    extents.push_back(extent);
   }
   return n;
 }
@@ -137,17 +132,19 @@ Bytes read_contents(const Input& in, const std::filesystem::path& file, std::uin
 }
 
 Argument read_buffer(const Input& in) {
-  in.only({"name", "kind", "dtype", "shape", "written", "file", "values", "fill", "want"});
+  in.only({"name", "kind", "dtype", "shape", "written", "passed", "file", "values", "fill", "want"});
   Argument a;
   a.kind = Argument::Kind::Buffer;
   a.name = read_name(in["name"]);
   a.dtype = read_dtype(in["dtype"]);
   if (in.has("written")) in["written"].boolean();
+  if (in.has("passed")) a.passed = in["passed"].boolean();
   const auto element_bytes = static_cast<std::uint64_t>(bytes(a.dtype));
   if (in.has("file") + in.has("values") + in.has("fill") > 1)
     in.fail("has more than one of 'file', 'values' and 'fill'");
-  const std::uint64_t n =
-      in.has("shape") || !in.has("values") ? read_elements(in["shape"], a.dtype) : in["values"].size();
+  const bool shaped = in.has("shape") || !in.has("values");
+  const std::uint64_t n = shaped ? read_elements(in["shape"], a.dtype, a.shape) : in["values"].size();
+  if (!shaped) a.shape = {n};
   a.size = n * element_bytes;
   if (in.has("values")) {
     a.before = read_values(in["values"], a.dtype);
@@ -178,13 +175,22 @@ Argument read_bytes(const Input& in) {
 
 }  // namespace
 
+DType read_dtype(const Input& in) {
+  const std::string text = in.text();
+  const auto t = element_type(text);
+  if (!t) in.fail(fmt::format("is '{}'; must be one of {}", text, element_types()));
+  return *t;
+}
+
 Argument read_argument(const Input& in) {
   const Input kind_input = in["kind"];
   const std::string kind = kind_input.text();
   if (kind == "buffer") return read_buffer(in);
   if (kind == "bytes") return read_bytes(in);
   Argument a;
-  if (kind == "null") {
+  if (kind == "tensor_map") {
+    a.kind = Argument::Kind::TensorMap;
+  } else if (kind == "null") {
     in.only({"name", "kind"});
   } else if (const auto t = element_type(kind)) {
     in.only({"name", "kind", "value"});
@@ -192,7 +198,8 @@ Argument read_argument(const Input& in) {
     a.dtype = *t;
     append_value(a.before, *t, in["value"]);
   } else {
-    kind_input.fail(fmt::format("is '{}'; must be buffer, null, bytes or one of {}", kind, element_types()));
+    kind_input.fail(
+        fmt::format("is '{}'; must be buffer, tensor_map, null, bytes or one of {}", kind, element_types()));
   }
   if (in.has("name")) a.name = read_name(in["name"]);
   return a;

@@ -48,6 +48,8 @@ void read_args(Case& c, const Input& args) {
     if (!name.empty() && !names.insert(name).second)
       args[i].fail(fmt::format("has the name '{}' of another argument", name));
   }
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (c.args[i].kind == Argument::Kind::TensorMap) finish_tensor_map(c.args[i], args[i], c.args);
 }
 
 std::string entry_names(const sim::ptx::Module& m) {
@@ -134,26 +136,51 @@ Case bare_case(const CaseOptions& o) {
   return c;
 }
 
-Bytes pack(const Case& c, const std::vector<std::uint64_t>& addresses) {
-  if (c.args.size() > c.param_bytes.size())
+namespace {
+
+Bytes pointer(std::uint64_t address) {
+  Bytes out(sizeof address);
+  std::memcpy(out.data(), &address, sizeof address);
+  return out;
+}
+
+/// The values of the arguments that are parameters, with the arguments themselves.
+std::vector<std::pair<const Argument*, Bytes>> passed(const Case& c, const std::vector<std::uint64_t>& addresses,
+                                                      const std::vector<Bytes>& maps) {
+  std::vector<std::pair<const Argument*, Bytes>> out;
+  std::size_t buffer = 0, map = 0;
+  for (const Argument& a : c.args) {
+    const auto take = [&](Bytes value) { out.emplace_back(&a, std::move(value)); };
+    switch (a.kind) {
+      case Argument::Kind::Value: take(a.before); break;
+      case Argument::Kind::Null: take(pointer(0)); break;
+      case Argument::Kind::TensorMap: take(maps.at(map++)); break;
+      case Argument::Kind::Buffer: {
+        const std::uint64_t address = addresses.at(buffer++);
+        if (a.passed) take(pointer(address));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Bytes pack(const Case& c, const std::vector<std::uint64_t>& addresses, const std::vector<Bytes>& maps) {
+  const auto values = passed(c, addresses, maps);
+  if (values.size() > c.param_bytes.size())
     throw UserError(fmt::format("{}: {} has {} parameters, {} arguments are given", c.ptx_file.string(), c.entry,
-                                c.param_bytes.size(), c.args.size()));
+                                c.param_bytes.size(), values.size()));
   Bytes out;
-  std::size_t buffer = 0;
   for (std::size_t i = 0; i < c.param_bytes.size(); ++i) {
     const std::size_t align = c.param_align[i], at = (out.size() + align - 1) / align * align;
     out.resize(at + c.param_bytes[i]);
-    if (i >= c.args.size()) continue;
-    const Argument& a = c.args[i];
-    Bytes value = a.before;
-    if (a.kind != Argument::Kind::Value) {
-      const std::uint64_t address = a.kind == Argument::Kind::Buffer ? addresses.at(buffer++) : 0;
-      value.resize(sizeof address);
-      std::memcpy(value.data(), &address, sizeof address);
-    }
+    if (i >= values.size()) continue;
+    const auto& [argument, value] = values[i];
     if (value.size() != c.param_bytes[i])
       throw UserError(fmt::format("{}: argument {}{} has {} bytes, the parameter of {} has {}", c.ptx_file.string(), i,
-                                  a.name.empty() ? "" : " (" + a.name + ")", value.size(), c.entry, c.param_bytes[i]));
+                                  argument->name.empty() ? "" : " (" + argument->name + ")", value.size(), c.entry,
+                                  c.param_bytes[i]));
     std::memcpy(out.data() + at, value.data(), value.size());
   }
   return out;

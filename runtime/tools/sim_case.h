@@ -7,22 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tensor_map.h"
 #include "runtime/tools/element.h"
 
 namespace kiln::rt::tools {
 
 struct Argument {
   enum class Kind : std::uint8_t {
-    Buffer,  ///< the address of device memory
-    Value,   ///< bytes passed as they are
-    Null,    ///< a null pointer
+    Buffer,     ///< the address of device memory
+    Value,      ///< bytes passed as they are
+    Null,       ///< a null pointer
+    TensorMap,  ///< a tensor map of a buffer
   };
   Kind kind = Kind::Null;
   std::string name;
   DType dtype = DType::u8;
-  std::uint64_t size = 0;     ///< bytes of a buffer
+  std::uint64_t size = 0;            ///< bytes of a buffer
+  std::vector<std::uint64_t> shape;  ///< of a buffer, as the file has it
+  bool passed = true;                ///< a buffer that is none of the kernel's parameters is reached by a map
   Bytes before;               ///< the buffer's contents, or the value; no bytes: a buffer that nobody has written
   std::optional<Bytes> want;  ///< the buffer's contents afterwards
+  TensorSpec map;             ///< of a tensor map; its base counts from the buffer
+  std::string of, where;      ///< … the buffer's name; file and key of the argument
 };
 
 struct Case {
@@ -49,9 +55,9 @@ Case read_case(const std::filesystem::path& json, const CaseOptions& = {});
 /// A case without a file: a kernel without arguments. @pre options.ptx
 Case bare_case(const CaseOptions&);
 
-/// The parameter buffer, with `addresses` for the buffers, in order. Throws UserError where arguments and parameters of
-/// the entry differ; parameters beyond the arguments are 0.
-Bytes pack(const Case&, const std::vector<std::uint64_t>& addresses);
+/// The parameter buffer, with `addresses` for the buffers and `maps` for the tensor maps, in order. Throws UserError
+/// where arguments and parameters of the entry differ; parameters beyond the arguments are 0.
+Bytes pack(const Case&, const std::vector<std::uint64_t>& addresses, const std::vector<Bytes>& maps = {});
 
 /// Entries of PTX text with their parameters, a line each.
 std::string describe_entries(const std::filesystem::path& ptx);

@@ -1,9 +1,11 @@
 #include "runtime/tools/sim_run.h"
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/base/error.h"
 #include "runtime/device_impl.h"
+#include "runtime/tools/sim_args.h"
 
 namespace kiln::rt::tools {
 namespace {
@@ -32,6 +34,18 @@ Buffer<std::uint8_t> upload(const Device& device, const Argument& a) {
   return b;
 }
 
+/// The bytes of each map; buffers are as in `addresses`.
+std::vector<Bytes> tensor_maps(const Case& c, const Device& device, const std::vector<std::uint64_t>& addresses) {
+  std::map<std::string, std::uint64_t> of;
+  std::size_t buffer = 0;
+  for (const Argument& a : c.args)
+    if (a.kind == Argument::Kind::Buffer) of[a.name] = addresses[buffer++];
+  std::vector<Bytes> out;
+  for (const Argument& a : c.args)
+    if (a.kind == Argument::Kind::TensorMap) out.push_back(encoded(device, a, of.at(a.of)));
+  return out;
+}
+
 }  // namespace
 
 bool Outcome::compared() const {
@@ -55,7 +69,7 @@ Outcome run_case(const Case& c) {
     buffers.push_back(upload(device, a));
     addresses.push_back(buffers.back().ptr());
   }
-  const Bytes params = pack(c, addresses);
+  const Bytes params = pack(c, addresses, tensor_maps(c, device, addresses));
   const Stream stream(device);
   try {
     kernel->launch(stream.impl(), LaunchDims{c.grid}, params.data(), params.size());
