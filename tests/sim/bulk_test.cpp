@@ -58,7 +58,7 @@ TEST(BulkCopy, DataIsNotThereBeforeItIsAwaited) {
                   "sm_90a", kOne, "", counted(4)};
   p.portable = false;
   EXPECT_THAT(fault_of(p), ::testing::AnyOf(HasSubstr("race"), HasSubstr("no fault")));
-  const UnderSchedule late("late");
+  const Knob late("KILN_SIM_SCHEDULE", "late");
   const Knob unchecked("KILN_SIM_CHECK", "none");
   EXPECT_EQ(p.run()[0], 71000u);
 }
@@ -344,7 +344,7 @@ TEST(Schedules, TheSameSeedGivesTheSameRun) {
                            kAwait + "mov.u32 %r9, %r5;";
   const auto run_with = [&](const char* threads, const char* schedule) {
     const Knob host_threads("KILN_SIM_THREADS", threads), unchecked("KILN_SIM_CHECK", "none");
-    const UnderSchedule scope(schedule);
+    const Knob scope("KILN_SIM_SCHEDULE", schedule);
     ThreadProgram p{body, "sm_90a", {{24, 1, 1}, {32, 1, 1}, 0, {1, 1, 1}}, "", counted(32)};
     p.portable = false;
     return p.run();
@@ -361,7 +361,7 @@ TEST(Schedules, TheSameSeedGivesTheSameRun) {
 }
 
 TEST(Schedules, AnUnknownOneIsAnError) {
-  const UnderSchedule scope("sometimes");
+  const Knob scope("KILN_SIM_SCHEDULE", "sometimes");
   EXPECT_THAT(fault_of({""}), HasSubstr("KILN_SIM_SCHEDULE is 'sometimes'; must be late, early or random:SEED"));
 }
 

@@ -4,7 +4,6 @@
 
 #include <thread>
 
-#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "runtime/sim/heap.h"
 #include "tests/sim/knob.h"
@@ -84,14 +83,11 @@ TEST_F(Simulator, AddReluCountsBytesSectorsAndInstructions) {
 
 TEST_F(Simulator, CountersDoNotDependOnHostThreads) {
   const auto counted = [&](const char* threads) {
-    setenv("KILN_SIM_THREADS", threads, 1);
-    env::reload();
+    const Knob host_threads("KILN_SIM_THREADS", threads);
     Buffer<float> a(device_, 65536);
     a.fill_bytes(0);
     device_.reset_counters();
     run(device_, kAddRelu, "add_relu", {{64, 1, 1}, {256, 1, 1}, 0}, Params().add(a).add(a).add(a));
-    unsetenv("KILN_SIM_THREADS");
-    env::reload();
     return device_.counters();
   };
   const Counters one = counted("1"), three = counted("3");

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <random>
 
-#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "tests/sim/data_files.h"
+#include "tests/sim/knob.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {
@@ -19,19 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-/// KILN_SIM_STEPS for the life of the object.
-class StepLimit {
- public:
-  explicit StepLimit(const char* steps) {
-    setenv("KILN_SIM_STEPS", steps, 1);
-    env::reload();
-  }
-  ~StepLimit() {
-    unsetenv("KILN_SIM_STEPS");
-    env::reload();
-  }
-};
 
 std::string target_of(const std::string& ptx) {
   const std::size_t at = ptx.find(".target sm_");
@@ -170,7 +157,7 @@ TEST(HostilePtx, LabelsStayInTheirFunction) {
 }
 
 TEST(HostilePtx, EndlessLoopsReachTheLimit) {
-  const StepLimit limit("100000");
+  const Knob limit("KILN_SIM_STEPS", "100000");
   expect_error(kernel("L: bra L;"), "an endless loop");
   expect_error(kernel("L: setp.eq.u32 %p1, %r1, %r1; @%p1 bra L;"), "an endless loop");
   expect_error(kernel("L: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "an endless loop");
@@ -184,7 +171,7 @@ TEST(HostilePtx, TangledBranchesAreAnalysedOrRefusedInTime) {
   for (int i = 0; i < 20000; ++i)
     body += "L" + std::to_string(i) + ": @%p1 bra L" + std::to_string(random() % 20000) + ";\n";
   const auto begin = std::chrono::steady_clock::now();
-  const StepLimit limit("1000");
+  const Knob limit("KILN_SIM_STEPS", "1000");
   outcome(kernel(body), "k");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
@@ -201,7 +188,7 @@ const Row kRows[] = {
 };
 
 TEST(HostilePtx, OperandsOfTheWrongKindAreErrors) {
-  const StepLimit limit("2000");
+  const Knob limit("KILN_SIM_STEPS", "2000");
   std::mt19937 random(11);
   const std::string operands[] = {"%r1",
                                   "%rd2",
@@ -334,7 +321,7 @@ class Mutator {
 };
 
 TEST(HostilePtx, MutantsOfRealProgramsEnd) {
-  const StepLimit limit("3000");
+  const Knob limit("KILN_SIM_STEPS", "3000");
   const char* count = std::getenv("KILN_SIM_FUZZ");
   const char* seed = std::getenv("KILN_SIM_FUZZ_SEED");
   const std::uint64_t first = seed ? std::strtoull(seed, nullptr, 10) : 1;

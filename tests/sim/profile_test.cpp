@@ -7,7 +7,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "runtime/profile.h"
 #include "tests/sim/data_files.h"
@@ -107,14 +106,10 @@ TEST_F(Profiles, EveryInstructionHasAClass) {
       {"cp.async.wait_all;", InstClass::AsyncCopy},
       {"membar.gl;", InstClass::Other},
   };
-  setenv("KILN_SIM_CHECK", "none", 1);  // values do not matter here
-  env::reload();
   for (const auto& [instruction, kind] : cases)
     EXPECT_STREQ(kInstClassNames[static_cast<std::size_t>(class_of(instruction))],
                  kInstClassNames[static_cast<std::size_t>(kind)])
         << instruction;
-  unsetenv("KILN_SIM_CHECK");
-  env::reload();
 }
 
 TEST_F(Profiles, SumsAreThoseOfTheParts) {
@@ -273,13 +268,10 @@ TEST_F(Profiles, DoNotDependOnHostThreads) {
       "ld.global.b32 %r3, [%rd3]; st.global.b32 [%rd3], %r1;");
   std::vector<std::string> json;
   for (const char* threads : {"1", "3"}) {
-    setenv("KILN_SIM_THREADS", threads, 1);
-    env::reload();
+    const Knob host_threads("KILN_SIM_THREADS", threads);
     profiled(ptx, {{64, 1, 1}, {64, 1, 1}});
     json.push_back(to_json(device_.profile()));
   }
-  unsetenv("KILN_SIM_THREADS");
-  env::reload();
   EXPECT_EQ(json[0], json[1]);
 }
 
