@@ -83,6 +83,12 @@ Artefacts::Artefacts(const Function& traced, const Target& target, const Compile
   dump_ = split(dump);
   for (const std::string& name : dump_)
     if (name != "all") check_name("KILN_DUMP", name);
+  if (const std::size_t at = stop_after_.find('@'); at != std::string::npos) {
+    const bool here = stop_after_.substr(at + 1) == kernel_;
+    stop_after_.resize(at);
+    check_name("KILN_STOP_AFTER", stop_after_);
+    if (!here) stop_after_.clear();
+  }
   if (!stop_after_.empty()) check_name("KILN_STOP_AFTER", stop_after_);
   if (!override_.empty() && !fs::is_directory(override_))
     throw UserError(fmt::format("KILN_OVERRIDE: no folder '{}'", override_));

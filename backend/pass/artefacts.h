@@ -1,7 +1,7 @@
 // Artefacts: the numbered files that one compilation writes and reads, as the environment asks.
 //
 //     KILN_DUMP=all|name,…[@kernel]  writes  $KILN_DUMP_DIR/<kernel>-<key8>/<NN>-<name>.kir|.ll|.ptx
-//     KILN_STOP_AFTER=name           writes that file and stops with an error that names it
+//     KILN_STOP_AFTER=name[@kernel]  writes that file and stops with an error that names it
 //     KILN_OVERRIDE=folder           a file <folder>/<kernel>-<key8>/<NN>-<name>.<ext> replaces what the compiler made
 //
 // Names are "traced", the passes, "llvm" and "ptx"; NN counts from 00 in the order of publication, so a listing of the

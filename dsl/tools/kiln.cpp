@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   int status = 0;
   kiln::tools::add_bench(app, status);
   kiln::tools::add_devices(app, status);
+  kiln::tools::add_dump(app, status);
   kiln::tools::add_env(app, status);
   kiln::tools::add_fuzz(app, status);
   kiln::tools::add_version(app, status);

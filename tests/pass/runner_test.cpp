@@ -149,6 +149,15 @@ TEST_F(Runner, StopsAfterAPassAndNamesTheFile) {
   EXPECT_THAT(files(), ElementsAre("04-choose-exec.kir"));
 }
 
+TEST_F(Runner, StopsOnlyAtTheKernelThatIsNamed) {
+  set("KILN_STOP_AFTER", "choose-exec@other");
+  run(traced());
+  EXPECT_FALSE(fs::exists(dir_) && !fs::is_empty(dir_));
+  set("KILN_STOP_AFTER", "choose-exec@" + traced().name);
+  EXPECT_THROW(run(traced()), UserError);
+  EXPECT_THAT(files(), ElementsAre("04-choose-exec.kir"));
+}
+
 TEST_F(Runner, OverrideReplacesTheResultOfAPass) {
   set("KILN_DUMP", "canonicalise");
   run(traced());
