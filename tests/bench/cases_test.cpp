@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "bench/compile_latency.h"
+#include "bench/launch.h"
 #include "tests/support/build_tree.h"
 #include "tests/support/expect_error.h"
 
@@ -93,6 +94,14 @@ TEST(Cases, HaveTheShapesOfTheirSections) {
     ASSERT_FALSE(row.shapes.empty());
     for (const Shape& shape : row.shapes) EXPECT_EQ(shape.size(), row.shapes.front().size());
   }
+}
+
+TEST(CallOverhead, EachKernelRuns) {
+  const Device device = simulator();
+  device.reset_counters();
+  launch_each(Stream(device));
+  device.synchronize();
+  EXPECT_EQ(device.counters().launches, 3u);
 }
 
 }  // namespace
