@@ -44,7 +44,7 @@ const std::vector<Layer>& layers() {
       {"dsl/tools/fuzz/",
        {"runtime/", "runtime/base/", "backend/ir/", "backend/pass/", "backend/options.h", "backend/compile.h"}},
       {"dsl/tools/",
-       {"runtime/", "runtime/base/", "backend/target", "backend/options.h", "backend/compile.h", "bench/", "dsl/",
+       {"runtime/", "runtime/base/", "backend/target", "backend/options.h", "backend/compile.h", "bench/", "dsl/", "dsl/lib/",
         "dsl/tools/fuzz/"}},
       {"dsl/",
        {"runtime/", "runtime/base/", "runtime/image/", "runtime/sim/heap.h", "backend/ir/", "backend/compile.h",
