@@ -34,12 +34,14 @@ enum class Reason : std::uint8_t {
   Step,        ///< the warp has come to another line (or instruction) after a step
   Watch,       ///< a watched range was accessed
   Fault,       ///< the kernel made an error, with which the launch will end
+  Finding,     ///< the last instruction made an error (a race, an uninitialised read) with which the launch goes on
+  Interrupt,   ///< Debugger::interrupt() asked for it
   Exit,        ///< the warp that was stepped, or the block that was to finish, has exited
 };
 
 /// How to go on.
 enum class Resume : std::uint8_t {
-  Continue,         ///< to the next breakpoint, watch or fault
+  Continue,         ///< to the next breakpoint, watch, finding or fault
   StepLine,         ///< until this warp begins another source line
   StepInstruction,  ///< one PTX instruction of this warp
   FinishBlock,      ///< until every warp of this block has exited
@@ -116,7 +118,7 @@ struct WarpInfo {
 class Stop {
  public:
   Reason reason() const { return reason_; }
-  /// "breakpoint 1", "watch 2: …", or the message of the fault.
+  /// "breakpoint 1", "watch 2: …", or the message of the fault or finding.
   const std::string& what() const { return what_; }
   int number() const { return number_; }  ///< of the breakpoint or watch; 0: none
   /// Of a watch: its bytes before and after the access.
@@ -210,6 +212,9 @@ class Debugger {
   /// also about who makes the access.
   int watch(debug::Space, std::uint64_t address, std::size_t bytes, debug::On = debug::On::Write,
             debug::Condition = {});
+  /// Asks for a stop before the next instruction of any warp, of this launch or the next; from any thread or a signal
+  /// handler. False: there is a request already, or the debugger has detached.
+  bool interrupt();
   /// Throws UserError if there is none of this number.
   void remove(int number);
   /// Each breakpoint and watch, in words.

@@ -17,6 +17,8 @@ class DebugHook {
   virtual bool before(Warp& w, const Inst& in) = 0;
   /// It has.
   virtual void after(Warp& w, const Inst& in) = 0;
+  /// Something wrong was found with which the launch goes on.
+  virtual void found(const Finding&) = 0;
   /// The launch ends with this fault; warps are as they were when it was found.
   virtual void faulted(const Fault&) = 0;
 };

@@ -242,6 +242,7 @@ void DebugSession::end() noexcept {
   past_.clear();
   going_ = {};
   current_ = nullptr;
+  found_.clear();
 }
 
 void DebugSession::started(Cluster& c) {
@@ -271,6 +272,7 @@ bool DebugSession::steps_to(const Warp& w) const {
 bool DebugSession::before(Warp& w, const Inst& in) {
   current_ = &w;
   if (detached_) return true;
+  if (!found_.empty()) stop_for_findings(w, w.pc);  // an asynchronous operation was carried out
   if (!watched_.empty()) {
     check_watches(w, nullptr);
     note_accesses(w, in);
@@ -281,7 +283,9 @@ bool DebugSession::before(Warp& w, const Inst& in) {
   past.pc = w.pc;
   past.active = w.active;
   const Breakpoint* b = again ? nullptr : breakpoint_at(w);
-  if (b) {
+  if (interrupted_.exchange(false)) {
+    stop(w, w.pc, Reason::Interrupt, "interrupted", 0);
+  } else if (b) {
     const int number = b->number;
     const std::uint32_t lanes = b->condition.lane ? 1u << *b->condition.lane : 0;
     std::erase(entry_, number);
@@ -299,6 +303,7 @@ void DebugSession::after(Warp& w, const Inst& in) {
   const auto pc = static_cast<std::uint32_t>(&in - launch_->program.code.data());
   if (!named_.empty()) keep_value(w, in, pc);
   if (!watched_.empty()) check_watches(w, &in);
+  if (!found_.empty()) stop_for_findings(w, pc);
   if (w.state == WarpState::Done) {
     const Block& b = *w.block;
     const bool stepped = going_.how == Resume::StepLine || going_.how == Resume::StepInstruction;
@@ -310,6 +315,20 @@ void DebugSession::after(Warp& w, const Inst& in) {
     }
   }
   current_ = nullptr;
+}
+
+void DebugSession::found(const Finding& f) {
+  if (!detached_ && !aborted_) found_.push_back(f);
+}
+
+void DebugSession::stop_for_findings(Warp& w, std::uint32_t pc) {
+  const std::vector<Finding> found = std::exchange(found_, {});
+  for (const Finding& f : found) {
+    if (detached_) return;
+    // Its lane is one of the warp's in view unless another warp began it.
+    const bool here = f.block == w.block->id && f.warp == w.index && f.lane >= 0;
+    stop(w, pc, Reason::Finding, f.message, 0, {}, {}, here ? 1u << f.lane : 0);
+  }
 }
 
 void DebugSession::faulted(const Fault& f) {

@@ -1,5 +1,6 @@
 // What stands behind a Debugger: its breakpoints and watches, and the launch that runs.
 #pragma once
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -77,12 +78,14 @@ class DebugSession final : public DebugHook {
   int add(Breakpoint);
   void remove(int number);
   const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+  bool interrupt() { return !detached_ && !interrupted_.exchange(true); }
 
   void begin(const Launch&, const KernelImage&) override;
   void end() noexcept override;
   void started(Cluster&) override;
   bool before(Warp&, const Inst&) override;
   void after(Warp&, const Inst&) override;
+  void found(const Finding&) override;
   void faulted(const Fault&) override;
 
   // --- for Stop, while a launch runs ---
@@ -119,6 +122,8 @@ class DebugSession final : public DebugHook {
     std::uint32_t lane = 0;
   };
 
+  void stop_for_findings(Warp&, std::uint32_t pc);
+
   /// An access to a watched range.
   struct Hit {
     int number;
@@ -145,7 +150,7 @@ class DebugSession final : public DebugHook {
   Debugger::Handler handler_;
   std::vector<Breakpoint> breakpoints_;
   int last_number_ = 0;
-  bool detached_ = false;
+  std::atomic<bool> detached_{false}, interrupted_{false};
 
   // Of the launch that runs.
   const Launch* launch_ = nullptr;
@@ -165,7 +170,8 @@ class DebugSession final : public DebugHook {
   std::vector<Cluster*> clusters_;
   std::unordered_map<const Warp*, Past> past_;  ///< looked up only
   Going going_;
-  Warp* current_ = nullptr;  ///< executes an instruction now
+  Warp* current_ = nullptr;     ///< executes an instruction now
+  std::vector<Finding> found_;  ///< since the last stop for one
   bool aborted_ = false;
 };
 

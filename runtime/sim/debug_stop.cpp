@@ -51,17 +51,6 @@ std::optional<std::uint32_t> find_register(const rt::sim::ptx::Function& f, std:
   return found;
 }
 
-std::string type_name(Ty t) {
-  switch (t) {
-#define X(name, bits, kind) \
-  case Ty::name: return #name;
-    KILN_PTX_TYPES(X)
-#undef X
-    case Ty::none: break;
-  }
-  return "";
-}
-
 /// Of `type`: how many bits the value has.
 int width(const std::string& type) {
   const Ty t = type_named(type);
@@ -69,7 +58,7 @@ int width(const std::string& type) {
 }
 
 Register read_register(const Warp& w, std::string name, Ty type, Ref slot) {
-  Register r{std::move(name), type_name(type), {}};
+  Register r{std::move(name), std::string(rt::sim::name(type)), {}};
   for (std::size_t l = 0; l < kLanes; ++l) {
     if (type == Ty::pred) r.bits[l] = w.pred(slot) >> l & 1;
     else if (bits(type) > 32) r.bits[l] = w.in<std::uint64_t>(slot)[l];
@@ -306,6 +295,7 @@ int Debugger::watch(debug::Space space, std::uint64_t address, std::size_t bytes
   b.condition = c;
   return session_->add(std::move(b));
 }
+bool Debugger::interrupt() { return session_->interrupt(); }
 void Debugger::remove(int number) { session_->remove(number); }
 
 std::vector<std::string> Debugger::breakpoints() const {

@@ -12,6 +12,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/error.h"
 #include "runtime/sim/debug_hook.h"
+#include "runtime/sim/interrupt.h"
 #include "runtime/sim/load.h"
 #include "runtime/sim/profile_file.h"
 #include "runtime/sim/report.h"
@@ -24,8 +25,10 @@ namespace {
 /// Tells the debugger of a launch, if there is one, that it begins and ends.
 class Debugged {
  public:
-  Debugged(const Launch& launch, const KernelImage& image) : hook_(launch.debug) {
+  /// `terminal`: of the debugger, if it has one.
+  Debugged(const Launch& launch, const KernelImage& image, Debugger* terminal) : hook_(launch.debug) {
     if (hook_) hook_->begin(launch, image);
+    if (terminal) interrupts_.emplace(*terminal);
   }
   ~Debugged() {
     if (hook_) hook_->end();
@@ -35,6 +38,7 @@ class Debugged {
 
  private:
   DebugHook* hook_;
+  std::optional<Interrupts> interrupts_;
 };
 
 constexpr std::size_t kTotalMemory = std::size_t{139} << 30;
@@ -241,19 +245,13 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
   {
     const std::scoped_lock lock(running_);
     const auto view = heap_.view();
-    const Launch launch{program,
-                        *view,
-                        dims.grid,
-                        recipe.block,
-                        recipe.cluster,
-                        std::move(params),
-                        recipe.smem_bytes,
-                        static_cast<std::uint32_t>(sms_),
-                        checks_,
-                        static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
-                        ++launches_,
-                        debug_};
-    const Debugged debugged(launch, image);
+    const Launch launch{program,           *view,
+                        dims.grid,         recipe.block,
+                        recipe.cluster,    std::move(params),
+                        recipe.smem_bytes, static_cast<std::uint32_t>(sms_),
+                        checks_,           static_cast<std::uint64_t>(env::KILN_SIM_STEPS()),
+                        ++launches_,       debug_};
+    const Debugged debugged(launch, image, terminal_.get());
     found = execute(launch, tally);
     store_.add(launch, tally);
   }

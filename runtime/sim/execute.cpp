@@ -316,7 +316,7 @@ std::vector<Finding> execute(const Launch& launch, Tally& tally) {
   FirstFault first;
   tally.start(launch.program);
   const std::size_t n = host_threads(launch);
-  std::vector<Findings> found(n);
+  std::vector<Findings> found(n, Findings(launch.debug));
   if (launch.program.communicates) {
     run_communicating(launch, first, tally, found[0]);
     return Findings::conclude(launch, found, first.fault());

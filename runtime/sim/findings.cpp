@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/sim/debug_hook.h"
 #include "runtime/sim/racecheck.h"
 #include "runtime/sim/report.h"
 
@@ -21,6 +22,7 @@ bool Findings::wants(const Key& key) const {
 }
 
 void Findings::add(const Key& key, std::uint32_t cluster, Finding f, const ShadowRange& range) {
+  if (debug_) debug_->found(f);
   found_[key].push_back({cluster, count_++, std::move(f), range});
 }
 

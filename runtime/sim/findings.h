@@ -11,6 +11,7 @@
 
 namespace kiln::rt::sim {
 
+class DebugHook;
 struct Launch;
 struct Fault;
 
@@ -25,6 +26,9 @@ struct ShadowRange {
 /// Those of one host thread, which runs clusters in ascending order.
 class Findings {
  public:
+  /// … which tells a debugger of each.
+  explicit Findings(DebugHook* debug = nullptr) : debug_(debug) {}
+
   /// Kind, instruction, the other access' instruction.
   using Key = std::tuple<FindingKind, std::uint32_t, std::uint32_t>;
 
@@ -53,6 +57,7 @@ class Findings {
   static void append(Found&, std::vector<Finding>& to);
   static bool stands(const Launch&, const Candidate&);
 
+  DebugHook* debug_;
   Found found_;
   std::vector<ShadowRange> crossings_;
   std::uint64_t count_ = 0;

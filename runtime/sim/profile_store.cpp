@@ -19,17 +19,6 @@ Counters of_launch(const Tally& t) {
 
 void count_class(InstMix& to, InstClass kind, std::uint64_t n) { to[static_cast<std::size_t>(kind)] += n; }
 
-std::string type_name(Ty t) {
-  switch (t) {
-#define X(name, bits, kind) \
-  case Ty::name: return #name;
-    KILN_PTX_TYPES(X)
-#undef X
-    case Ty::none: break;
-  }
-  return "none";
-}
-
 /// Adds an instruction to the line's, or to what the same PTX gave where its function was expanded before.
 void add_instruction(Profile::Line& line, const InstInfo& info, const Counters& c) {
   if (!info.implicit) count_class(line.mix, info.kind, c.instructions);
@@ -83,7 +72,7 @@ Profile Details::profile(const std::string& device) const {
       add_instruction(line, info, r.counts[i]);
       sim::add(k.counters, r.counts[i]);
       if (!info.implicit) count_class(k.mix, info.kind, r.counts[i].instructions);
-      if (r.counts[i].matrix_flop) k.flop[type_name(info.multiplied)] += r.counts[i].matrix_flop;
+      if (r.counts[i].matrix_flop) k.flop[std::string(name(info.multiplied))] += r.counts[i].matrix_flop;
     }
     for (auto& [place, line] : lines) {
       if (line.instructions.empty()) continue;

@@ -205,6 +205,8 @@ void load_unwritten(const Actor& x, const Target& t, const Span& s, U64 missing)
   }
 }
 
+void check_order(Actor&, const Target&, const Span&, Use);
+
 void check(Actor& x, const Target& t, const Span& s, Use use) {
   const Checks& checks = x.warp.block->launch->checks;
   if (checks.uninit) {
@@ -215,7 +217,11 @@ void check(Actor& x, const Target& t, const Span& s, Use use) {
       }
     if (use != Use::Load) t.shadow.written.set(s.at, s.bytes);
   }
-  if (!checks.races) return;
+  if (checks.races) check_order(x, t, s, use);
+}
+
+/// … against the accesses before it, which it joins.
+void check_order(Actor& x, const Target& t, const Span& s, Use use) try {
   const U32 launch = t.block ? t.block->starts : x.warp.block->launch->number;
   t.shadow.each(s.at, s.bytes, launch, t.crossing, [&](Page& page, Cell& c, U64 position, U32 n) {
     x.mine.lane = static_cast<std::uint8_t>(s.lane_of(position));
@@ -231,6 +237,12 @@ void check(Actor& x, const Target& t, const Span& s, Use use) {
     if (s.data) std::memcpy(t.memory + position, s.data + (position - s.at), n);
     if (s.loaded) std::memcpy(s.loaded + (position - s.at), t.memory + position, n);
   });
+} catch (const ShadowsAreFull& full) {
+  fault(
+      FindingKind::Limit, x.warp, x.inst, std::countr_zero(x.warp.mask ? x.warp.mask : 1u),
+      fmt::format("the kernel touches so much memory that what the check for races keeps of it is more than {} bytes; "
+                  "KILN_SIM_CHECK=uninit,registers turns that check off",
+                  full.bytes));
 }
 
 /// Calls f for spans of lanes whose addresses follow each other; lanes that repeat the load of the one before are left

@@ -1,8 +1,29 @@
+// How much memory all shadows take, and may take, are two of the process's few globals: it is the machine's.
 #include "runtime/sim/shadow.h"
+
+#include <unistd.h>
 
 #include <new>
 
 namespace kiln::rt::sim {
+namespace {
+
+std::uint64_t half_of_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  return pages <= 0 || bytes <= 0 ? UINT64_MAX
+                                  : static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes) / 2;
+}
+std::atomic<std::uint64_t> taken{0};
+std::atomic<std::uint64_t>& limit() {
+  static std::atomic<std::uint64_t> bytes{half_of_memory()};
+  return bytes;
+}
+
+constexpr std::uint64_t page_bytes(std::size_t cells) { return sizeof(Page) + cells * sizeof(Cell); }
+
+}  // namespace
+
+std::uint64_t limit_shadows(std::uint64_t bytes) { return limit().exchange(bytes); }
 
 void Page::restart(std::uint32_t of_launch) {
   launch = of_launch;
@@ -31,6 +52,7 @@ void Page::refine(std::uint32_t finest) {
         f.crossing = static_cast<std::uint32_t>(crossings.size());
       }
     }
+  taken.fetch_add((finer.size() - cells.size()) * sizeof(Cell), std::memory_order_relaxed);
   cells = std::move(finer);
   shift = finest;
 }
@@ -93,7 +115,11 @@ Shadow::~Shadow() {
 
 void Shadow::forget() {
   const std::scoped_lock lock(making_);
-  for (const std::uint64_t number : made_) delete pages_[number].exchange(nullptr, std::memory_order_relaxed);
+  for (const std::uint64_t number : made_) {
+    const Page* p = pages_[number].exchange(nullptr, std::memory_order_relaxed);
+    taken.fetch_sub(page_bytes(p->cells.size()), std::memory_order_relaxed);
+    delete p;
+  }
   made_.clear();
 }
 
@@ -101,7 +127,9 @@ Page& Shadow::make(std::uint64_t number) {
   const std::scoped_lock lock(making_);
   Page* p = pages_[number].load(std::memory_order_relaxed);
   if (p) return *p;
+  if (const std::uint64_t most = limit(); taken.load(std::memory_order_relaxed) >= most) throw ShadowsAreFull{most};
   p = new Page;
+  taken.fetch_add(page_bytes(p->cells.size()), std::memory_order_relaxed);
   pages_[number].store(p, std::memory_order_release);
   made_.push_back(number);
   return *p;

@@ -69,6 +69,7 @@ struct Page {
   }
 
  private:
+  friend class Shadow;
   void restart(std::uint32_t of_launch);
   void refine(std::uint32_t finest);
 };
@@ -100,6 +101,13 @@ class ByteBits {
   std::atomic<bool> all_{false};  ///< all are set, whatever the words say: what was written at once costs nothing
 };
 
+/// Bytes that the shadows of all devices may take; at first half of the machine's memory. Returns what it was.
+std::uint64_t limit_shadows(std::uint64_t bytes);
+/// Thrown where one more page would be beyond that; `bytes`: the limit.
+struct ShadowsAreFull {
+  std::uint64_t bytes;
+};
+
 class Shadow {
  public:
   explicit Shadow(std::size_t bytes);
@@ -108,6 +116,7 @@ class Shadow {
   Shadow& operator=(const Shadow&) = delete;
 
   /// f(page, cell, address, bytes) for the cells that make up [at, at + n). `shared`: several threads do so at a time.
+  /// Throws ShadowsAreFull.
   template <class F>
   void each(std::uint64_t at, std::uint64_t n, std::uint32_t launch, bool shared, F&& f) {
     while (n > 0) {

@@ -300,6 +300,21 @@ TEST_F(KilnSim, TheDebuggerReadsItsCommands) {
                               HasSubstr("add, block (0, 0, 0), warp 0"), HasSubstr("match: 1 of 1 buffers match")));
 }
 
+TEST_F(KilnSim, AnInterruptStopsTheKernelAtThePrompt) {
+  write("k.ptx",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<2>;\nmov.u32 "
+        "%r1, 7;\nL: bra L;\n}\n");
+  // The first stop is at the kernel's beginning; from then on an interrupt asks for another.
+  const ProcessResult r =
+      run_shell("cd " + folder_.path().string() + "; mkfifo in; " + (bin_dir() / "kiln-sim").string() +
+                " --debug --ptx k.ptx < in > out 2>&1 & cd " + folder_.path().string() +
+                "; p=$!; while ! [ -p in ]; do sleep 0.01; done; exec 3> in; while ! grep -q "
+                "breakpoint out; do sleep 0.01; done; echo c >&3; kill -INT $p; echo 'p %r1' >&3; "
+                "echo q >&3; wait $p; echo status $?; cat out");
+  EXPECT_THAT(r.output, AllOf(HasSubstr("interrupted\nk, block (0, 0, 0), warp 0"), HasSubstr("ended in the debugger"),
+                              HasSubstr("status 2")));
+}
+
 TEST_F(KilnSim, FillPatterns) {
   const auto before = [&](const std::string& dtype, const std::string& fill) {
     write("k.ptx", kAdd);

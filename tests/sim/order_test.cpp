@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "runtime/sim/shadow.h"
 #include "tests/sim/knob.h"
 #include "tests/sim/thread_program.h"
 
@@ -280,6 +281,33 @@ TEST(Reports, ChecksMayBeTurnedOff) {
   EXPECT_THAT(found("all"), ::testing::Contains(FindingKind::Uninitialised));
   EXPECT_THAT([&] { found("everything"); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("KILN_SIM_CHECK names 'everything'")));
+}
+TEST(Reports, ShadowsHaveALimit) {
+  class Limit {
+   public:
+    explicit Limit(std::uint64_t bytes) : before_(rt::sim::limit_shadows(bytes)) {}
+    ~Limit() { rt::sim::limit_shadows(before_); }
+
+   private:
+    std::uint64_t before_;
+  };
+  const std::string body = "mul.wide.u32 %rd3, %r18, 4; add.s64 %rd3, %rd2, %rd3; st.global.b32 [%rd3], %r18;";
+  const Device device = Device::simulator("sm_90a");
+  constexpr U32 kBlocks = 4096;
+  Buffer<U32> out(device, 32 * kBlocks), data(device, 32 * kBlocks);
+  const auto launch = [&] {
+    run(device, thread_program(body), "k", {{kBlocks, 1, 1}, {32, 1, 1}, 0}, Params().add(out).add(data));
+  };
+  {
+    const Limit small(1 << 16);
+    EXPECT_THAT(launch,
+                ::testing::ThrowsMessage<DeviceError>(AllOf(
+                    HasSubstr("more than 65536 bytes; KILN_SIM_CHECK=uninit,registers"), HasSubstr("st.global.b32"))));
+    EXPECT_EQ(device.findings().back().kind, FindingKind::Limit);
+  }
+  device.clear_findings();
+  EXPECT_NO_THROW(launch());
+  EXPECT_THAT(device.findings(), IsEmpty());
 }
 TEST(Reports, AnEndlessLoopIsFound) {
   const Knob steps("KILN_SIM_STEPS", "10000");
