@@ -23,6 +23,9 @@ constexpr DType dtype_of_key(std::uint64_t word) { return static_cast<DType>(wor
 constexpr ArgKind kind_of_key(std::uint64_t word) { return static_cast<ArgKind>(word >> 8 & 3); }
 constexpr Access access_of_key(std::uint64_t word) { return static_cast<Access>(word >> 10 & 3); }
 
+/// Whether a power of two divides `value`, of either sign; a division would cost more than the rest of a check.
+constexpr bool divides(std::uint64_t power, std::uint64_t value) { return (value & (power - 1)) == 0; }
+
 constexpr std::int64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 
 std::string grid_text(const Grid& g) { return fmt::format("grid [{}, {}, {}]", g.x, g.y, g.z); }
@@ -63,13 +66,13 @@ class Checker {
     if (want.disjoint && (got.key & kDisjoint) == 0)
       fail(i, "its memory may overlap another argument's, this image is compiled for separate ones");
     const auto element = static_cast<std::uint64_t>(bytes(want.dtype));
-    if (got.value % std::max<std::uint64_t>(want.align, element) != 0) fail_alignment(i, element);
+    if (!divides(std::max<std::uint64_t>(want.align, element), got.value)) fail_alignment(i, element);
   }
 
   void index(std::size_t i, const Arg& want, const ArgPack::Packed& got) const {
     const auto value = static_cast<std::int64_t>(got.value);
     if (want.is_one && value != 1) fail(i, fmt::format("value is {}, this image is compiled for 1", value));
-    if (want.align > 1 && value % want.align != 0)
+    if (!divides(want.align, got.value))
       fail(i, fmt::format("value is {}, this image is compiled for multiples of {}", value, want.align));
   }
 
@@ -214,8 +217,8 @@ void ArgPack::append(std::uint64_t word, std::uint64_t value, std::size_t size, 
     throw UserError(
         at_, fmt::format("too many arguments: argument {} of {} bytes does not fit, a launch takes {} in {} bytes",
                          args_used_ + 1, size, kMaxArgs, kMaxBytes));
-  if (at != used_) std::memset(params_.data() + used_, 0, at - used_);
-  std::memcpy(params_.data() + at, &value, size);  // little-endian: the low bytes are the value
+  // Little-endian: the low bytes are the value. The zeros behind a short one are the padding in front of the next.
+  std::memcpy(params_.data() + at, &value, sizeof value);
   used_ = at + size;
   packed_[args_used_++] = {word, owner, value, extent, before, 0};
   key(word);
@@ -261,10 +264,10 @@ void ArgPack::scalar(DType dtype, const void* value) {
   append(key_word(ArgKind::Scalar, dtype, Access::Read, 1, false), bits, size);
 }
 
-void ArgPack::add_index(std::int64_t value, std::int64_t divisor, std::uint64_t more_facts) {
-  if (value % kFactDivisor == 0) divisor = kFactDivisor;
-  else if (value % divisor != 0) divisor = 1;
-  append(key_word(ArgKind::Scalar, DType::index, Access::Read, static_cast<std::uint32_t>(divisor), value == 1) |
+void ArgPack::add_index(std::int64_t value, std::uint32_t divisor, std::uint64_t more_facts) {
+  if (divides(kFactDivisor, static_cast<std::uint64_t>(value))) divisor = kFactDivisor;
+  else if (!divides(divisor, static_cast<std::uint64_t>(value))) divisor = 1;
+  append(key_word(ArgKind::Scalar, DType::index, Access::Read, divisor, value == 1) |
              more_facts,
          static_cast<std::uint64_t>(value), sizeof value);
 }
@@ -272,7 +275,7 @@ void ArgPack::add_index(std::int64_t value, std::int64_t divisor, std::uint64_t 
 void ArgPack::index(std::int64_t value) { add_index(value, 1, 0); }
 
 void ArgPack::extent(DType dtype, std::int64_t value) {
-  add_index(value, kFactDivisor / bytes(dtype), TensorMapRecipe::takes(value) ? kExtent : 0);
+  add_index(value, kFactDivisor / static_cast<std::uint32_t>(bytes(dtype)), TensorMapRecipe::takes(value) ? kExtent : 0);
 }
 
 bool ArgPack::is_extent(std::size_t i) const { return (packed_[i].key & kExtent) != 0; }

@@ -84,13 +84,13 @@ class ArgPack {
  private:
   /// Whether a new pointer is disjoint; takes the fact from those that it overlaps.
   bool keep_apart(Access access, DevicePtr address, std::size_t extent, std::size_t before);
-  void add_index(std::int64_t value, std::int64_t divisor, std::uint64_t more_facts);
+  void add_index(std::int64_t value, std::uint32_t divisor, std::uint64_t more_facts);
   void append(std::uint64_t key, std::uint64_t value, std::size_t size, const DeviceImpl* owner = nullptr,
               std::uint64_t bytes = 0, std::uint64_t before = 0);
 
   SourceLoc at_;
 
-  alignas(16) std::array<std::byte, kMaxBytes> params_;
+  alignas(16) std::array<std::byte, kMaxBytes + sizeof(std::uint64_t)> params_;  // room for the zeros behind the last
   std::array<std::uint64_t, kMaxKeyWords> key_;
   std::array<Packed, kMaxArgs> packed_;
   std::size_t used_ = 0, key_used_ = 0, args_used_ = 0;

@@ -26,7 +26,7 @@ struct Arg {
 
   // Facts this specialisation relies on. The launcher computes the facts of a call with facts_of(); an image
   // is only launched with arguments that have at least these.
-  std::uint32_t align = 1;  ///< Pointer: proven base alignment in bytes (16, or the element size); Scalar index: divisor (1 or 16)
+  std::uint32_t align = 1;  ///< a power of two: Pointer: proven base alignment in bytes (16, or the element size); Scalar index: divisor (up to 16)
   bool is_one = false;      ///< Scalar index: the value is 1 and is compiled in
   bool disjoint = false;    ///< Pointer: shares no memory with another pointer argument, where one of the two is written
 };

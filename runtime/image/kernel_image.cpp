@@ -130,6 +130,7 @@ Arg read_arg(Reader r) {
   a.offset = r.get<std::uint32_t>("argument offset");
   a.size = r.get<std::uint32_t>("argument size");
   a.align = r.get<std::uint32_t>("argument alignment");
+  if (!std::has_single_bit(a.align)) r.fail(fmt::format("argument alignment is {}, no power of two", a.align));
   a.is_one = r.get_bool("argument is_one");
   a.disjoint = r.get_bool("argument disjoint");
   return a;

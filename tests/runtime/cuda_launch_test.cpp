@@ -1,7 +1,5 @@
 // Modules, launches, streams and graphs, on the fake driver.
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -209,18 +207,10 @@ TEST_F(LaunchWithMap, SteadyLaunchesEncodeAndAllocateNothing) {
   for (const Buffer<float>& x : xs) go(*kernel, s, d, x);
   const std::size_t before = allocations_so_far();
   const std::uint64_t from = fake_->call_count;
-  double best = 1e9;
-  for (int round = 0; round < 20; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000; ++i) go(*kernel, s, d, xs[std::size_t(i) % 8]);
-    const auto end = std::chrono::steady_clock::now();
-    best = std::min(best, std::chrono::duration<double, std::nano>(end - begin).count() / 1000);
-  }
+  for (int i = 0; i < 1000; ++i) go(*kernel, s, d, xs[std::size_t(i) % 8]);
   EXPECT_EQ(allocations_so_far(), before);
   EXPECT_FALSE(called_since("cuTensorMapEncodeTiled", from));
   EXPECT_EQ(kernel->tensor_maps()->encoded(), 8u);
-  std::printf("[   cost   ] with one tensor map: %.0f ns\n", best);
-  EXPECT_LT(best, 2000);
 }
 
 TEST_F(LaunchWithMap, AMapThatTheDriverRefusesIsAnErrorAtTheLaunch) {
@@ -278,29 +268,6 @@ TEST_F(CudaLaunch, HotPathAllocatesNothing) {
   }
   EXPECT_EQ(allocations_so_far(), before);
   EXPECT_EQ(fake_->last.count, 1001u);
-}
-
-// The bound is that of a busy machine; the figure itself is printed. The fake driver's own share is some 20 ns.
-TEST_F(CudaLaunch, OwnCostIsFarBelowTheDrivers) {
-  const Device d = open();
-  const auto kernel = d.load(add_image());
-  const Stream s(d);
-  Args args(d, 16);
-  double best = 1e9;
-  for (int round = 0; round < 20; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000; ++i) {
-      ArgPack pack;
-      pack.pointer(f32, Access::Read, args.a.ptr(), args.a.bytes(), &d);
-      pack.pointer(f32, Access::Write, args.c.ptr(), args.c.bytes(), &d);
-      pack.index(16);
-      launch(*kernel, s, {16}, pack);
-    }
-    best = std::min(best,
-                    std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / 1000);
-  }
-  std::printf("[   cost   ] pack, check and launch: %.0f ns\n", best);
-  EXPECT_LT(best, 2000);
 }
 
 TEST_F(CudaLaunch, LaunchesAreCounted) {

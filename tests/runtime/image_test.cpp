@@ -278,6 +278,9 @@ TEST(KernelImage, ErrorsSayWhatIsWrong) {
   image.signature.args[1].offset = 4;
   EXPECT_THAT(error_of(serialise(image)), HasSubstr("argument 2 lies at 4"));
   image = sample();
+  image.signature.args[0].align = 12;
+  EXPECT_THAT(error_of(serialise(image)), HasSubstr("argument alignment is 12, no power of two"));
+  image = sample();
   image.ptx.clear();
   image.cubin.clear();
   EXPECT_THAT(error_of(serialise(image)), HasSubstr("neither PTX nor machine code"));
