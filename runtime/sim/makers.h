@@ -14,6 +14,11 @@ Handler float_add(Form&), float_sub(Form&), float_mul(Form&), float_fma(Form&), 
 /// f32 operations whose factors or first addend are f16 or bf16.
 Handler mixed_add(Form&), mixed_sub(Form&), mixed_fma(Form&);
 
+/// An operand after .ftz.
+template <class T>
+T prepared(const Inst& in, T v) {
+  return in.flags & kFtz ? flushed(v) : v;
+}
 /// f(T{}) with the C++ integer of a 16-, 32- or 64-bit integer type; nullptr for other types.
 template <class F>
 Handler for_int(Ty t, F f) {
