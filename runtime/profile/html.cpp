@@ -218,12 +218,14 @@ class Listing {
       last = n;
       out += "<tbody>";
       const auto counted = by_line.find(n);
+      const std::string indent = text[n - 1].substr(0, text[n - 1].find_first_not_of(" \t"));
       if (counted == by_line.end()) out += blank_row(std::to_string(n), text[n - 1]);
       // Several instructions may share a line, and one may be of several places.
       else
         for (const auto& [line, i] : counted->second)
-          out += row(i->counters, std::to_string(n), fmt::format("ptx {}", n),
-                     i->text + (line->file.empty() ? "" : fmt::format("    // {}:{}", line->file, line->line)));
+          out +=
+              row(i->counters, std::to_string(n), fmt::format("ptx {}", n),
+                  indent + i->text + (line->file.empty() ? "" : fmt::format("    // {}:{}", line->file, line->line)));
       out += "</tbody>\n";
     }
     const bool placed = std::any_of(k_.lines.begin(), k_.lines.end(), [](const auto& l) { return !l.file.empty(); });

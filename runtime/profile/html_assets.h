@@ -50,7 +50,8 @@ function colour() {
     for (const r of rows.filter(value).sort((a, b) => value(b) - value(a)).slice(0, 6)) {
       const a = document.createElement('a');
       a.href = '#' + r.id;
-      a.textContent = r.dataset.place + ' ' + (100 * value(r) / all).toFixed(0) + ' %';
+      const share = 100 * value(r) / all;
+      a.textContent = r.dataset.place + ' ' + share.toFixed(share < 10 ? 1 : 0) + ' %';
       hottest.append(a);
     }
   }
