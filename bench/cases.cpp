@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/gemm.h"
 #include "bench/library.h"
 #include "bench/pointwise.h"
 #include "bench/rows.h"
@@ -11,6 +12,10 @@ namespace {
 
 const std::vector<Shape> kRows{{32768, 1024}, {32768, 1536}, {16384, 4096}, {16384, 5000},
                                {8192, 8192},  {8192, 12288}, {4096, 32768}, {1024, 131072}};
+
+const std::vector<Shape> kProducts{{8192, 8192, 8192}, {4096, 14336, 4096}, {4096, 4096, 14336}, {4096, 4096, 4096},
+                                   {2048, 2048, 2048}, {1024, 1024, 1024},  {512, 4096, 4096},   {256, 512, 512},
+                                   {64, 8192, 8192},   {16, 8192, 8192},    {1, 8192, 8192}};
 
 const CaseRow& row_named(const std::string& name) {
   std::string known;
@@ -53,6 +58,11 @@ const std::vector<CaseRow>& case_rows() {
       {"library", "adam_step", "f32", {{1 << 26}}, prepare_adam_step},
       {"library", "rope", "bf16", {{16384, 32, 128}}, prepare_rope},
       {"library", "embedding", "bf16", {{16384, 4096}}, prepare_embedding},
+      {"gemm", "linear_relu", "bf16", kProducts, prepare_linear_relu},
+      {"gemm", "matmul", "bf16", kProducts, prepare_matmul_bf16},
+      {"gemm", "matmul_f16", "f16", {{8192, 8192, 8192}}, prepare_matmul_f16},
+      {"gemm", "matmul_tf32", "f32", {{8192, 8192, 8192}}, prepare_matmul_tf32},
+      {"gemm", "matmul_fp8", "f8e4m3", {{8192, 8192, 8192}}, prepare_matmul_fp8},
   };
   return rows;
 }

@@ -34,6 +34,7 @@ std::string to_json(const Figure& f) {
   if (!f.stage.empty()) line["stage"] = f.stage;
   if (f.us >= 0) line["us"] = rounded(f.us, 1e3);
   if (f.gbs >= 0) line["gbs"] = rounded(f.gbs, 10);
+  if (f.tflops >= 0) line["tflops"] = rounded(f.tflops, 10);
   if (f.ms >= 0) line["ms"] = rounded(f.ms, 1e3);
   if (f.glanes >= 0) line["glanes"] = rounded(f.glanes, 1e4);
   if (f.samples > 0) line["samples"] = f.samples;
@@ -48,6 +49,7 @@ std::string to_text(const Figure& f) {
   std::string text = fmt::format("{:<48} {:<34}", subject, f.peer);
   if (f.us >= 0) text += fmt::format(" {:>10.3f} us", f.us);
   if (f.gbs >= 0) text += fmt::format(" {:>8.1f} GB/s", f.gbs);
+  if (f.tflops >= 0) text += fmt::format(" {:>8.1f} TFLOP/s", f.tflops);
   if (f.ms >= 0) text += fmt::format(" {:>10.3f} ms", f.ms);
   if (f.glanes >= 0) text += fmt::format(" {:>8.3f} G lane instructions/s", f.glanes);
   return text;

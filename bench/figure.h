@@ -20,6 +20,7 @@ struct Figure {
   std::string peer = "kiln";
   double us = -1;          ///< microseconds
   double gbs = -1;         ///< 10^9 bytes per second of the bytes that must move
+  double tflops = -1;      ///< 10^12 multiplications and additions per second, of products
   double ms = -1;          ///< compile latency
   double glanes = -1;      ///< the simulator: 10^9 lane instructions per second of host time
   std::string state = {};  ///< compile latency: "cold", "disk cache", "memory cache"; the simulator: which checks

@@ -18,7 +18,8 @@ Prepared::Prepared(const Stream& stream, Case what)
 
 Figure Prepared::measure() {
   const double us = timer_.us_per_launch();
-  return {.what = what_, .us = us, .gbs = workload_.bytes / us / 1e3};
+  const double tflops = workload_.flops > 0 ? workload_.flops / us / 1e6 : -1;
+  return {.what = what_, .us = us, .gbs = workload_.bytes / us / 1e3, .tflops = tflops};
 }
 
 }  // namespace kiln::bench

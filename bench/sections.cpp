@@ -23,6 +23,8 @@ void run_pointwise(const Device& device, const Sink& sink) { run_cases("pointwis
 void run_rows(const Device& device, const Sink& sink) { run_cases("rows", device, sink); }
 void run_library(const Device& device, const Sink& sink) { run_cases("library", device, sink); }
 
+void run_gemm(const Device& device, const Sink& sink) { run_cases("gemm", device, sink); }
+
 void run_overhead(const Device& device, const Sink& sink) {
   const Stream stream(device);
   for (const Figure& f : measure_call_overhead(stream)) sink(f);
@@ -46,6 +48,7 @@ const std::vector<Section>& sections() {
       {"rows", "the same of the library's row operators, from 1024 to 131072 elements a row", true, run_rows},
       {"library", "the same of its other operators: pointwise chains, transpose, sum_all, cross_entropy", true,
        run_library},
+      {"gemm", "products: linear with bias and relu, and alone, in bf16, f16, tf32 and fp8; TFLOP/s", true, run_gemm},
       {"overhead", "host cost of a launch, of 4 and 16 arguments and of tensor maps, against a bare cuLaunchKernel; a kernel's cost in a graph", true,
        run_overhead},
       {"compile_latency", "first launch in a new process: nothing cached, disk cache, memory cache; by stage", false,

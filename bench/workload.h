@@ -18,6 +18,7 @@ struct Workload {
   int launches = 1;  ///< that one graph holds
   /// Launch i of a graph. Keeps its buffers.
   std::function<void(const Stream&, int)> launch;
+  double flops = 0;  ///< that one launch does, of products alone; 0 where bytes decide
 };
 
 /// A shape [rows, cols] as the library's functions take it, of bf16.

@@ -84,6 +84,9 @@ if triton:
 # --- the cases: the names, shapes and bytes of bench/cases.cpp --------------------------------------------------------
 
 ROWS = [(32768, 1024), (32768, 1536), (16384, 4096), (16384, 5000), (8192, 8192), (8192, 12288), (4096, 32768), (1024, 131072)]
+PRODUCTS = [(8192, 8192, 8192), (4096, 14336, 4096), (4096, 4096, 14336), (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024),
+            (512, 4096, 4096), (256, 512, 512), (64, 8192, 8192), (16, 8192, 8192), (1, 8192, 8192)]
+torch.backends.cuda.matmul.allow_tf32 = True  # what matmul_tf32 measures; no other case multiplies f32
 
 
 def normal(*shape, dtype=torch.bfloat16):
@@ -111,6 +114,10 @@ def rope(x, cosines, sines):
     a, b = x.float().chunk(2, -1)
     c, s = cosines[:, None, :], sines[:, None, :]
     return torch.cat([a * c - b * s, b * c + a * s], -1).to(x.dtype)
+
+
+def matmul_fp8(x, w, one):
+    return torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
 @dataclass
@@ -155,6 +162,17 @@ CASES = [
          lambda t, h, d: 4 * t * h * d),
     Case("library", "embedding", "bf16", [(16384, 4096)], lambda table, ids: F.embedding(ids, table),
          lambda m, n: (normal(8 * m, n), torch.randint(0, 8 * m, (m,), device="cuda")), lambda m, n: 4 * m * n),
+    Case("gemm", "linear_relu", "bf16", PRODUCTS, lambda x, w, b: F.linear(x, w, b).relu(),
+         lambda m, n, k: (normal(m, k), normal(n, k), normal(n)), lambda m, n, k: 2 * (m * k + n * k + m * n)),
+    Case("gemm", "matmul", "bf16", PRODUCTS, lambda x, w: x @ w.t(), lambda m, n, k: (normal(m, k), normal(n, k)),
+         lambda m, n, k: 2 * (m * k + n * k + m * n)),
+    Case("gemm", "matmul_f16", "f16", [(8192, 8192, 8192)], lambda x, w: x @ w.t(),
+         lambda m, n, k: (normal(m, k, dtype=torch.float16), normal(n, k, dtype=torch.float16)), lambda m, n, k: 2 * (m * k + n * k + m * n)),
+    Case("gemm", "matmul_tf32", "f32", [(8192, 8192, 8192)], lambda x, w: x @ w.t(),
+         lambda m, n, k: (normal(m, k, dtype=torch.float32), normal(n, k, dtype=torch.float32)), lambda m, n, k: 4 * (m * k + n * k + m * n)),
+    Case("gemm", "matmul_fp8", "f8e4m3", [(8192, 8192, 8192)], matmul_fp8,
+         lambda m, n, k: (normal(m, k).to(torch.float8_e4m3fn), normal(n, k).to(torch.float8_e4m3fn), torch.ones((), device="cuda")),
+         lambda m, n, k: m * k + n * k + 2 * m * n),
 ]
 
 

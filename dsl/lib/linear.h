@@ -31,7 +31,8 @@ class Linear {
   template <class F, class... E>
   auto then(const F& f, const E&... extras) const {
     check_extras<E...>();
-    return with_chain(chain::append(then_, f, extras...));
+    if constexpr ((chain::IsExtra<E> && ...)) return with_chain(chain::append(then_, f, extras...));
+    else return *this;
   }
   /// A ready-made stage (epilogue.h).
   template <class F, class... E>
@@ -198,11 +199,14 @@ class Linear {
 /// view is {w, {N, K}, {1, N}}. Without rows or columns nothing is launched, without K the sums are 0.
 /// Dtypes: X and W are any floats, 8-bit ones included, or integers up to 32 bits; W narrower than X is converted to X
 /// in registers (exactly), Int4 are two weights a byte. Sums are f32, f64 where an operand is, i32 of integers.
-/// Numerics: f32 and f64 operands are one fma a step in the order of k, never tf32; integers are exact modulo 2^32;
-/// other floats within (K + 2) · 2^-23 · Σ |x| |w| of the exact sum. The same call gives the same bits every time. In
-/// place: y may be a tensor of the chain element by element (a residual), nothing else that is read. Errors: UserError
-/// at the line of run() where sizes do not fit (it names both), y overlaps what other programs read, or an array
-/// reaches beyond its buffer; where a stage returns a tile of other extents, at this line.
+/// Numerics: f32 and f64 operands are one fma a step in the order of k, never tf32 unless the options name a precision;
+/// integers are exact modulo 2^32; 16-bit floats, also beside narrower weights, are within (K + 2) · 2^-22 · Σ |x| |w|
+/// of the exact sum; 8-bit floats in pairs: see the options. The same call gives the same bits every time.
+///
+/// In place: y may be a tensor of the chain element by element (a residual), nothing else that is read.
+///
+/// Errors: UserError at the line of run() where sizes do not fit (it names both), y overlaps what other programs read,
+/// or an array reaches beyond its buffer; where a stage returns a tile of other extents, at this line.
 template <chain::Multiplied X, chain::Multiplied W = X>
 requires(!std::same_as<X, Int4>) auto linear(Matrix<const X> x, Matrix<const chain::Stored<W>> w,
                                              const LinearOptions& o = {}, RawLoc at = RawLoc::current()) {

@@ -25,6 +25,8 @@ void check_options(const char* function, SourceLoc at, const LinearOptions& o, b
   if (o.splits < 0 || (!may_split && o.splits != 1))
     throw UserError(at, fmt::format("{}: splits is {}, must be {}", function, o.splits,
                                     may_split ? "at least 1, or 0 for the library's choice" : "1"));
+  if (o.promote < 0 || o.promote % 32 != 0)
+    throw UserError(at, fmt::format("{}: promote is {}, must be a multiple of 32", function, o.promote));
   const LinearBlocks& b = o.blocks;
   if (b.BM == 0 && b.BN == 0 && b.BK == 0) return;
   const auto good = [](int x, int least) { return x >= least && std::has_single_bit(unsigned(x)); };

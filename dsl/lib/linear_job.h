@@ -17,6 +17,11 @@ struct LinearOptions {
   /// Pieces that k is cut into, each summed by programs of its own and then added in their order; 0: as many as fill
   /// the device. Only of linear. Pieces change the order of a sum, so the bits of float results.
   int splits = 1;
+  /// What f32 elements are multiplied as (dsl/lang/dot.h).
+  Precision precision = Precision::exact;
+  /// Of 8-bit floats in pairs: steps of k after which a sum of its own is added in f32, a multiple of 32; 0: none,
+  /// which is faster and keeps 13 bits of the sum.
+  int promote = 128;
   /// Instead of the table's. BM, BN and BK are at least 16, or 8 for BM; a power of two.
   LinearBlocks blocks = {};
 };
@@ -73,6 +78,9 @@ class Workspace {
   Buffer<float> own_;
   DevicePtr address_ = 0;
 };
+
+template <class T>
+inline constexpr bool is_eight_bit_float = std::same_as<T, f8e4m3> || std::same_as<T, f8e5m2>;
 
 /// x or w with contiguous columns becomes the matrix of its columns.
 template <class M>
@@ -135,7 +143,12 @@ struct Operands {
     LinearPlan plan = linear_plan(shape, options.batch_invariant);
     if (options.blocks.BM) plan.blocks = options.blocks;
     const LinearBlocks& b = plan.blocks;
-    Cut c{{b.BM, b.BN, b.BK, b.weights_first, false, false, k_group, w_group}, plan.num_warps, x, w};
+    constexpr bool kPairs = is_eight_bit_float<X> && is_eight_bit_float<Stored<W>>;
+    Cut c{{b.BM, b.BN, b.BK, b.weights_first, false, false, options.precision, kPairs ? options.promote : 0, k_group,
+           w_group},
+          plan.num_warps,
+          x,
+          w};
     if (Scales::kAny) c.t.BK = step_within(b.BK, k_group);
     c.t.x_columns = lie_by_columns(c.x);
     c.t.w_columns = kPack == 1 && lie_by_columns(c.w);

@@ -43,6 +43,8 @@ using Result = std::conditional_t<std::integral<X> || sizeof(X) == 1, Sum<X, W>,
 struct Blocks {
   int BM, BN, BK;
   bool weights_first, x_columns, w_columns;  ///< columns: contiguous along them, and passed with them as rows
+  Precision precision;                       ///< of f32 beside f32
+  int promote;                               ///< of 8-bit floats in pairs, as DotOptions has it
   int k_group, w_group;                      ///< steps of k, and rows of w, that share a scale
 };
 
@@ -95,6 +97,7 @@ Tile product(const View<const X, 2>& x, const View<const Stored<W>, 2>& w, const
              const Scalar& to, const Blocks& t) {
   constexpr int kPack = kPacked<W>;
   constexpr DType sum = accumulator<X, W>();
+  const DotOptions how{t.precision, t.promote};
   Tile acc = t.weights_first ? zeros(sum, {t.BN, t.BM}) : zeros(sum, {t.BM, t.BN});
   for (auto at : range(kPack == 1 ? from : from / kPack, kPack == 1 ? to : cdiv(to, kPack), t.BK / kPack)) {
     Scalar k = at;
@@ -109,11 +112,11 @@ Tile product(const View<const X, 2>& x, const View<const Stored<W>, 2>& w, const
     if constexpr (kPack > 1) b = unpacked(b);
     b = beside(b, a);
     if constexpr (Scales::kAny) {
-      Tile part = t.weights_first ? trans(dot(b, trans(a))) : dot(a, trans(b));
+      Tile part = t.weights_first ? trans(dot(b, trans(a), how)) : dot(a, trans(b), how);
       part = part.cast(f32) * scales.at(group, m, n, k, t);
       acc = acc + (t.weights_first ? trans(part) : part);
     } else {
-      acc = t.weights_first ? dot(b, trans(a), acc) : dot(a, trans(b), acc);
+      acc = t.weights_first ? dot(b, trans(a), acc, how) : dot(a, trans(b), acc, how);
     }
   }
   return t.weights_first ? trans(acc) : acc;

@@ -8,6 +8,8 @@ namespace {
 TEST(Figure, LeavesOutOfItsJsonWhatDoesNotApply) {
   EXPECT_EQ(to_json({.what = {"add_relu", {100}, "f32"}, .us = 1.2344, .gbs = 0.97}),
             R"({"case":"add_relu","peer":"kiln","shape":[100],"dtype":"f32","us":1.234,"gbs":1.0})");
+  EXPECT_EQ(to_json({.what = {"matmul", {8, 8, 8}, "bf16"}, .us = 2, .gbs = 3, .tflops = 689.25}),
+            R"({"case":"matmul","peer":"kiln","shape":[8,8,8],"dtype":"bf16","us":2.0,"gbs":3.0,"tflops":689.3})");
   EXPECT_EQ(to_json({.what = {"compile_latency", {}, ""}, .peer = "kiln add_relu first", .ms = 12.5, .state = "cold"}),
             R"({"case":"compile_latency","peer":"kiln add_relu first","state":"cold","ms":12.5})");
 }

@@ -1,6 +1,7 @@
 // Programs that must not compile. compile_fail_test compiles this file once a case with -DCASE=n; the output must contain
 // one of the texts (separated by |) after EXPECT:. Case 0 is the control: it must compile.
 #include <kiln/kiln.h>
+#include <kiln/lib.h>
 
 #include <algorithm>
 #include <cassert>
@@ -196,5 +197,43 @@ struct Deep {
   auto tuned = kernel("g", [](Out<float> c) { store(c, 1.f); }).with({.num_warps = 2});
 #elif CASE == 52  // EXPECT: too many arguments|no matching function for call
   k.launch(st, 1, f, f, 4, 4, 4);
+#endif
+}
+
+[[maybe_unused]] static void epilogues(const Device& device) {
+  const Stream st(device);
+  Buffer<float> x(device, 16), y(device, 16);
+  const auto linear = lib::linear<float>({x, {4, 4}}, {x, {4, 4}});
+  float slope = 2;
+  (void)slope;
+  std::string word = "word";
+#if CASE == 0
+  Buffer<double> z(device, 16);
+  linear.then([slope](Tile t) { return t * slope; })
+      .then([](Tile t, Tile b) { return std::pair(t, b); }, lib::per_column<float>({x, {4}}))
+      .then([](const lib::Place&, Tile t, Tile) { return t; })
+      .run<double>(st, {z, {4, 4}});
+#elif CASE == 80  // EXPECT: kiln: a function of then takes the tiles of the stage before it
+  (void)linear.then([](Tile t, Tile u) { return t + u; });
+#elif CASE == 81  // EXPECT: kiln: a function of then takes the tiles of the stage before it
+  (void)linear.then([](Tile t) { return t; }, lib::per_column<float>({x, {4}}));
+#elif CASE == 82  // EXPECT: kiln: a function of then returns a Tile
+  (void)linear.then([](Tile) { return 1; });
+#elif CASE == 83  // EXPECT: kiln: a function of then must not capture by reference
+  (void)linear.then([&slope](Tile t) { return t * slope; });
+#elif CASE == 84  // EXPECT: kiln: a function of then must not capture by reference
+  (void)linear.then([word](Tile t) { return t * float(word.size()); });
+#elif CASE == 85  // EXPECT: kiln: what follows the function in then are extra tensors
+  (void)linear.then([](Tile t, Tile u) { return t + u; }, x);
+#elif CASE == 86  // EXPECT: kiln: run takes one matrix for each result of the chain
+  linear.then([](Tile t) { return std::pair(t, t); }).run(st, {y, {4, 4}});
+#elif CASE == 87  // EXPECT: kiln: a function of before returns one Tile
+  (void)linear.before([](Tile t) { return std::pair(t, t); });
+#elif CASE == 88  // EXPECT: kiln: this stage writes one matrix, so it cannot stand behind products in batches
+  (void)lib::linear_batched<float>({x, {1, 4, 4}}, {x, {1, 4, 4}}).then(lib::epilogue::save<float>({y, {4, 4}}));
+#elif CASE == 89  // EXPECT: kiln: this view must be over a Buffer<T>
+  linear.run<double>(st, {y, {4, 4}});
+#elif CASE == 90  // EXPECT: kiln: a function of then takes the tiles of the stage before it
+  (void)linear.then([slope](Tile t) mutable { return t * slope++; });
 #endif
 }

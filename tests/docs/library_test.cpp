@@ -42,5 +42,43 @@ TEST(LibraryPage, MovesParametersAgainstTheirGradient) {
   EXPECT_NEAR(param.to_vector()[1], 3e-4, 1e-9);
 }
 
+TEST(LibraryPage, MultipliesWithWhatComesAfter) {
+  const Device device = Device::simulator();
+  const Stream stream(device);
+  const int M = 3, N = 2, K = 4;
+  const float slope = 0.5f;
+  const auto filled = [&](int n, float v) {
+    Buffer<bf16> b(device, std::size_t(n));
+    b.upload(std::vector<bf16>(std::size_t(n), bf16(v)));
+    return b;
+  };
+  const Buffer<bf16> x = filled(M * K, 1), w = filled(N * K, 2), bias = filled(N, -2), residual = filled(M * N, 7);
+  Buffer<bf16> y(device, std::size_t(M * N));
+  lib::linear<bf16>({x, {M, K}}, {w, {N, K}})
+      .then(lib::epilogue::bias<bf16>({bias, {N}}))
+      .then(lib::epilogue::relu)
+      .then([slope](Tile t, Tile r) { return t * slope + r; }, lib::per_element<bf16>({residual, {M, N}}))
+      .run(stream, {y, {M, N}});
+  for (bf16 v : y.to_vector()) EXPECT_EQ(float(v), 10.f);
+}
+
+TEST(LibraryPage, MultipliesPackedWeights) {
+  const Device device = Device::simulator();
+  const Stream stream(device);
+  const int M = 3, N = 2, K = 64;
+  Buffer<bf16> x(device, std::size_t(M * K)), y(device, std::size_t(M * N));
+  Buffer<std::uint8_t> packed(device, std::size_t(N * K / 2));
+  Buffer<float> scales(device, std::size_t(N * K / 32)), largest(device, std::size_t(M));
+  x.upload(std::vector<bf16>(x.size(), bf16(1.f)));
+  packed.upload(std::vector<std::uint8_t>(packed.size(), 0xe3));  // 3 and -2
+  scales.upload(std::vector<float>(scales.size(), -2));
+  lib::linear<bf16, lib::Int4>({x, {M, K}}, {packed, {N, K / 2}}, {.batch_invariant = true})
+      .w_scaled({scales, {N, K / 32}}, 32)
+      .then(lib::epilogue::row_reduce(lib::Reduction::abs_max, {largest, {M}}))
+      .run(stream, {y, {M, N}});
+  for (bf16 v : y.to_vector()) EXPECT_EQ(float(v), -64.f);
+  for (float v : largest.to_vector()) EXPECT_EQ(v, 64.f);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -54,6 +54,8 @@ const std::vector<Shown>& gallery() {
        {"?         99     0.00   0.00   0.00     0.00   0.00   0.00     0.00   0.00   0.00\n", "\nok: "}},
       {"14_swiglu", {"  3.00    2.8577       -1.4289           |                            *o ", "\nok: within"}},
       {"15_adam", {"    1   5.94e-01  #########################################################\n", "\nok: 0.972 x"}},
+      {"16_linear",
+       {"four kernels              4\n", "lib::linear               1\n", "\nok: both plans give the same bits"}},
   };
   return all;
 }

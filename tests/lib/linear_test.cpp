@@ -225,6 +225,33 @@ TEST(LinearTypes, WithoutANameTheResultIsOfTheOperandsOrTheSums) {
   });
 }
 
+// Each within the bound that dsl/lang/dot.h states, and not the bits of the exact product.
+TEST(LinearTypes, PrecisionsOfSinglePrecisionAreNamed) {
+  on_each_device([](const Device& d) {
+    const Extents e{40, 48, 64};
+    const Case<float, float> c(e);
+    const Products p = products(e, c.x, c.w);
+    const Operand<float> x(d, e.m, e.k, c.x), w(d, e.n, e.k, c.w);
+    const auto run = [&](Precision precision) {
+      Operand<float> y(d, e.m, e.n);
+      lib::linear<float>(x, w, {.precision = precision, .blocks = {32, 32, 32}}).run(Stream(d), y);
+      return y.values();
+    };
+    const auto exact = run(Precision::exact);
+    for (const auto& [precision, product] :
+         {std::pair{Precision::tf32, 0x1p-10}, {Precision::tf32x3, 0x1p-20}, {Precision::bf16x3, 0x1p-15}}) {
+      const auto got = run(precision);
+      // The interpreter multiplies in f32 what others multiply in parts.
+      if (precision == Precision::tf32 || d.kind() != DeviceKind::Interpreter) {
+        EXPECT_NE(got, exact) << int(precision);
+      }
+      expect_within(got, p.sum, [&, product = product](std::size_t i) {
+        return (product + sum_bound<float, float>(e.k)) * p.size[i];
+      });
+    }
+  });
+}
+
 /// One fma a step, in the order of k: what f32 and f64 products are, bit for bit, whatever the blocks.
 template <class T>
 void check_order(const Device& d, const lib::LinearOptions& o) {
