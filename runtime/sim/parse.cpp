@@ -1,16 +1,14 @@
 // Recursive descent over the tokens of lex(). Debug sections are skipped; .file and .loc are kept for messages.
 #include <fmt/format.h>
 
-#include <bit>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <set>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/sim/lex.h"
 #include "runtime/sim/ptx.h"
+#include "runtime/sim/variable_reader.h"
 
 namespace kiln::rt::sim::ptx {
 namespace {
@@ -18,10 +16,7 @@ namespace {
 using Kind = Operand::Kind;
 
 // What a text may ask for; far beyond what any compiler writes, and small enough that no text makes the host suffer.
-constexpr std::size_t kDeepest = 64;               // { } in one another, of statements, operands and initial values
 constexpr std::uint64_t kMostRegisters = 1 << 20;  // that a function declares
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // of a variable
-constexpr std::int64_t kLargestAlignment = 1 << 16;
 
 bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
 
@@ -33,9 +28,9 @@ struct Scope {
   std::map<std::string_view, std::int32_t> variables;
 };
 
-class Parser {
+class Parser : VariableReader {
  public:
-  Parser(Module& module, std::vector<Token> tokens) : module_(module), tokens_(std::move(tokens)) {}
+  Parser(Module& module, std::vector<Token> tokens) : VariableReader(std::move(tokens)), module_(module) {}
 
   void run() {
     while (peek().kind != Token::Kind::End) toplevel();
@@ -44,107 +39,6 @@ class Parser {
   }
 
  private:
-  // --- tokens ---
-  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-  const Token& next() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
-  bool accept(char c) { return peek().is(c) && (next(), true); }
-  bool accept(std::string_view word) { return peek().is(word) && (next(), true); }
-
-  [[noreturn]] void fail(const std::string& what) const { fail_at(peek().line, what); }
-  [[noreturn]] static void fail_at(std::uint32_t line, const std::string& what) {
-    throw DeviceError(fmt::format("ptx:{}: {}", line, what));
-  }
-  std::string shown() const {
-    return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text);
-  }
-
-  /// Counts how deep the caller is nested while it lives.
-  class Deeper {
-   public:
-    explicit Deeper(Parser& p) : p_(p) {
-      if (++p_.depth_ > kDeepest) p_.fail(fmt::format("more than {} pairs of brackets in one another", kDeepest));
-    }
-    ~Deeper() { --p_.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
-
-   private:
-    Parser& p_;
-  };
-
-  void expect(char c) {
-    if (!accept(c)) fail(fmt::format("expected '{}', found {}", c, shown()));
-  }
-  std::string_view ident(const char* what) {
-    if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected {}, found {}", what, shown()));
-    return next().text;
-  }
-  /// The next token of something that must go on.
-  void next_of(const char* what) {
-    if (peek().kind == Token::Kind::End) fail(fmt::format("{} is never closed", what));
-    next();
-  }
-  void skip_braces() {
-    expect('{');
-    for (int depth = 1; depth > 0;) {
-      if (peek().kind == Token::Kind::End) fail("'{' is never closed");
-      depth += peek().is('{') - peek().is('}');
-      next();
-    }
-  }
-
-  // --- numbers ---
-  std::int64_t integer() {
-    const bool minus = accept('-');
-    if (peek().kind != Token::Kind::Number) fail(fmt::format("expected a number, found {}", shown()));
-    std::string_view text = next().text;
-    while (!text.empty() && (text.back() == 'U' || text.back() == 'u')) text.remove_suffix(1);
-    int base = 10;
-    if (text.starts_with("0x") || text.starts_with("0X")) base = 16, text.remove_prefix(2);
-    else if (text.starts_with("0b") || text.starts_with("0B")) base = 2, text.remove_prefix(2);
-    else if (text.size() > 1 && text[0] == '0') base = 8, text.remove_prefix(1);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      --at_;
-      fail(fmt::format("'{}' is not an integer", peek().text));
-    }
-    return static_cast<std::int64_t>(minus ? 0 - value : value);
-  }
-
-  /// Integers, 0fXXXXXXXX, 0dXXXXXXXXXXXXXXXX and decimal floating numbers (which PTX reads as f64).
-  Operand number() {
-    Operand o;
-    const std::size_t sign = peek().is('-');
-    const std::string_view text = peek(sign).text;
-    if (text.size() == 10 && (text.starts_with("0f") || text.starts_with("0F")))
-      return hex_float(Kind::Float32, sign != 0);
-    if (text.size() == 18 && (text.starts_with("0d") || text.starts_with("0D")))
-      return hex_float(Kind::Float64, sign != 0);
-    if (text.find('.') != std::string_view::npos) {
-      at_ += sign;
-      o.kind = Kind::Float64;
-      const double v = std::strtod(std::string(next().text).c_str(), nullptr);
-      o.value = std::bit_cast<std::int64_t>(sign ? -v : v);
-      return o;
-    }
-    o.kind = Kind::Int;
-    o.value = integer();
-    return o;
-  }
-  Operand hex_float(Kind kind, bool minus) {
-    at_ += minus;
-    const std::string_view text = next().text.substr(2);
-    std::uint64_t v = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
-    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("'{}' is not a number", text));
-    if (minus) v ^= kind == Kind::Float32 ? 0x80000000u : 0x8000000000000000u;
-    Operand o;
-    o.kind = kind;
-    o.value = static_cast<std::int64_t>(v);
-    return o;
-  }
-
   // --- module ---
   void toplevel() {
     if (peek().is(".version")) return version();
@@ -221,15 +115,6 @@ class Parser {
     fail(fmt::format("expected a directive, function or variable, found {}", shown()));
   }
 
-  Space peek_space() const {
-    static constexpr std::pair<std::string_view, Space> kSpaces[] = {
-        {".global", Space::Global}, {".shared", Space::Shared}, {".const", Space::Const},
-        {".local", Space::Local},   {".param", Space::Param},   {".reg", Space::Reg}};
-    for (const auto& [word, space] : kSpaces)
-      if (peek().is(word)) return space;
-    return Space::Generic;
-  }
-
   // --- variables ---
   /// `.space [.align N] [.vN] .type name[dims] [= init] {, name…};` With `scope`, the names become visible there.
   void variables(std::vector<Variable>& into, bool external, Scope* scope) {
@@ -244,89 +129,6 @@ class Parser {
       into.push_back(v);
     } while (accept(','));
     expect(';');
-  }
-
-  /// Space, alignment and type of a declaration; v.bytes becomes the size of one element.
-  Ty declaration_words(Variable& v) {
-    v.space = peek_space();
-    next();
-    std::uint32_t vector = 1;
-    Ty type = Ty::none;
-    bool pointee = false;  // after .ptr: alignment and space of what the parameter points at
-    while (peek().kind == Token::Kind::Ident && peek().text[0] == '.') {
-      const std::string_view word = next().text.substr(1);
-      if (word == "align" && pointee) integer();
-      else if (word == "align") v.align = alignment();
-      else if (word == "v2") vector = 2;
-      else if (word == "v4") vector = 4;
-      else if (word == "attribute") skip_parentheses();
-      else if (word == "ptr") pointee = true;
-      else if (const Ty t = type_named(word); t != Ty::none) type = t;
-      else if (!pointee) fail(fmt::format("unknown word '.{}' in a declaration", word));
-    }
-    if (type == Ty::none) fail("a declaration without type");
-    v.bytes = bytes(type) * vector;
-    v.align = std::max(v.align, static_cast<std::uint32_t>(v.bytes));
-    return type;
-  }
-
-  std::uint32_t alignment() {
-    const std::int64_t n = integer();
-    if (n < 1 || n > kLargestAlignment || (n & (n - 1)))
-      fail(fmt::format("an alignment of {}; must be a power of two up to {}", n, kLargestAlignment));
-    return static_cast<std::uint32_t>(n);
-  }
-
-  void declarator(Variable& v, Ty type) {
-    v.name = ident("a variable name");
-    bool open = false;  // x[]: as long as its initial value
-    while (accept('[')) {
-      const std::int64_t n = peek().is(']') ? 0 : integer();
-      open |= peek(0).is(']') && n == 0;
-      if (n < 0 || (n > 0 && v.bytes > kMostBytes / static_cast<std::uint64_t>(n)))
-        fail(fmt::format("variable {} of {} elements of {} bytes; at most {} bytes", v.name, n, v.bytes, kMostBytes));
-      v.bytes *= static_cast<std::uint64_t>(n);
-      expect(']');
-    }
-    if (accept('=')) initialiser(v, type);
-    if (v.init.size() > v.bytes && !open)
-      fail(fmt::format("the initial value of {} has {} bytes, the variable {}", v.name, v.init.size(), v.bytes));
-    v.bytes = std::max<std::uint64_t>(v.bytes, v.init.size());
-  }
-
-  void skip_parentheses() {
-    expect('(');
-    while (!accept(')')) next_of("'('");
-  }
-
-  void initialiser(Variable& v, Ty type) {
-    if (accept('{')) {
-      const Deeper deeper(*this);
-      if (!peek().is('}')) do
-          initialiser(v, type);
-        while (accept(','));
-      expect('}');
-      return;
-    }
-    const std::uint32_t size = bytes(type);
-    std::uint64_t value = 0;
-    if (peek().kind == Token::Kind::Ident) {
-      std::string_view symbol = next().text;
-      if (symbol == "generic") {
-        expect('(');
-        symbol = ident("a variable");
-        expect(')');
-      }
-      if (size != 8) fail(fmt::format("the address of {} in {} bytes; needs 8", symbol, size));
-      v.addresses.push_back({v.init.size(), symbol});
-      if (accept('+')) value = static_cast<std::uint64_t>(integer());
-    } else {
-      const Operand o = number();
-      value = static_cast<std::uint64_t>(o.value);
-      if (o.kind == Kind::Float64 && type == Ty::f32)
-        value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value)));
-    }
-    for (std::uint32_t i = 0; i < size; ++i) v.init.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
   }
 
   // --- functions ---
@@ -584,8 +386,6 @@ class Parser {
   }
 
   Module& module_;
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0, depth_ = 0;
   Loc loc_;
   Function* f_ = nullptr;
   std::set<std::string_view> names_;  ///< of the functions
