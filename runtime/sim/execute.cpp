@@ -222,6 +222,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.awaited = 0;
     w.look = false;
     w.alternative.reset();
+    w.replays = false;
     for (Groups& g : w.groups) g.clear();
     sim::start(w);
     w.wgmma.start(p);
