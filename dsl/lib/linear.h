@@ -132,12 +132,14 @@ class Linear {
       if (n > 1)
         used = n * job_.o.rows() * job_.o.cols() * std::int64_t(sizeof(chain::Sum<typename O::X, typename O::W>));
     }
-    chain::each_extra(then, Job::kName, at, job_.extents(), [&]<class E>(E& e, const chain::Fits& f) {
-      if constexpr (chain::HasWorkspace<E>) {
-        used = cdiv(used, 16) * 16;
-        used += e.place(base + std::uint64_t(used), f, job_.grid(c.t));
-      }
-    });
+    if constexpr (Job::kWhole) {
+      chain::each_extra(then, Job::kName, at, job_.extents(), [&]<class E>(E& e, const chain::Fits& f) {
+        if constexpr (chain::HasWorkspace<E>) {
+          used = cdiv(used, 16) * 16;
+          used += e.place(base + std::uint64_t(used), f, job_.grid(c.t));
+        }
+      });
+    }
     return used;
   }
 

@@ -62,8 +62,9 @@ class Conflicts {
     Reach reach;
     bool in_place = false;
   };
-  std::array<Read, 32> read_;
-  std::array<Reach, 16> written_;
+  // More than a launch has room for: each array is three arguments and more, of 128.
+  std::array<Read, 48> read_;
+  std::array<Reach, 48> written_;
   int reads_ = 0, writes_ = 0;
 };
 

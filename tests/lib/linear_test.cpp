@@ -280,6 +280,19 @@ TEST(LinearTypes, SingleAndDoublePrecisionAreExactToTheBit) {
   });
 }
 
+// Every target multiplies with units of its own, by blocks of its own.
+TEST(LinearTypes, EveryTarget) {
+  for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
+    SCOPED_TRACE(target);
+    const Device d = Device::simulator(target);
+    check_types<bf16, bf16, bf16>(d);
+    check_types<f8e4m3, f8e5m2, float>(d);
+    check_types<std::int8_t, std::int8_t, std::int32_t>(d);
+    check_types<f16, std::int8_t, f16>(d);
+    check_order<float>(d, {});
+  }
+}
+
 // --- errors ----------------------------------------------------------------------------------------------------------
 
 class LinearErrors : public testing::Test {
