@@ -60,7 +60,7 @@ class Alternative {
   // --- while an access is on its way ---
   /// The load reads these bytes.
   void loads(std::byte* bytes, std::uint32_t n, const Origin&);
-  /// The store writes these bytes; `place`: in `known`, of `block`.
+  /// The store writes these bytes; `place`: as in UnknownBytes of the block.
   struct Stored {
     std::byte* at;
     std::uint32_t bytes;
