@@ -20,13 +20,16 @@ void run_pipeline(ir::Function& f, const Target& target, const CompileOptions& o
 std::span<const ir::Pass> pipeline() {
   using enum ir::Pass;
   static constexpr ir::Pass passes[] = {
-      infer_facts,  // first, so that what facts decide is folded away like any other constant
+      choose_mma,       // what follows depends on the unit
+      stage_products,   // while blocks are whole
+      expand_blocks,
+      infer_facts,  // so that what facts decide is folded away like any other constant
       canonicalise,
-      choose_mma,       // before choose-exec: how many warps are good depends on the unit
       choose_exec,      // stage canonical: who executes a program
       rematerialise,   // before layouts, so that what is computed again has its own
       chunk,            // few registers at the end of a row
       assign_layouts,   // stage laid: where every element lives
+      specialise,       // two roles where there is a ring
       allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };
   return passes;

@@ -14,6 +14,7 @@ struct Target {
 
   int compute() const;             ///< 80, 86, 89, 90, 100, 120
   bool has_bf16_arith() const { return compute() >= 90; }
+  bool has_warpgroups() const { return compute() == 90; }  ///< wgmma, tensor maps, setmaxnreg
   bool has_cluster() const { return compute() >= 90; }
   bool has_dependent_launch() const { return compute() >= 90; }
 };

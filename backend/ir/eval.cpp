@@ -65,6 +65,8 @@ void Evaluator::run(const std::array<std::int64_t, 3>& pid) {
   pid_ = pid;
   std::erase_if(blocks_, [](const EvalBlock& b) { return b.address >= kSharedBase; });
   shared_.clear();
+  slots_.clear();
+  taken_ = false;
   shared_end_ = kSharedBase;
   run_region(f_.body());
 }
@@ -89,6 +91,25 @@ std::uint64_t Evaluator::shared_memory(const Inst& alloc, std::size_t bytes) {
     shared_end_ += (bytes + 2 * kSharedGap - 1) / kSharedGap * kSharedGap;
   }
   return at->second.address;
+}
+
+std::vector<std::uint64_t> Evaluator::take_slot(const Inst& take) {
+  if (slots_.empty() || taken_) throw UserError(take.loc, "take: the ring has no full slot, which never ends on a GPU");
+  taken_ = true;
+  std::vector<std::uint64_t> addresses;
+  for (std::vector<std::byte>& block : slots_.front()) {
+    addresses.push_back(shared_end_);
+    blocks_.push_back({block.data(), block.size(), shared_end_});
+    shared_end_ += (block.size() + 2 * kSharedGap - 1) / kSharedGap * kSharedGap;
+  }
+  return addresses;
+}
+
+void Evaluator::release_slot() {
+  blocks_.resize(blocks_.size() - slots_.front().size());  // what was taken stands last, by address
+  last_block_ = 0;
+  slots_.pop_front();
+  taken_ = false;
 }
 
 void Evaluator::run_region(RegionId r) {

@@ -81,6 +81,7 @@ struct Exec {
   int cluster = 1;
   int max_registers = 0;            ///< a cap that always holds; 0: none
   int register_goal = 0;            ///< a cap that holds if nothing spills by it; 0: none
+  int producer = 0;                 ///< warps beyond the team's that fill its ring: 4, or 0 without a ring
   bool operator==(const Exec&) const = default;
 };
 

@@ -148,6 +148,22 @@ LinearLayout matrix_blocks(const std::vector<std::int64_t>& shape, int m, int wa
   return layout;
 }
 
+LinearLayout warpgroup_blocks(const std::vector<std::int64_t>& shape, int warps) {
+  KILN_CHECK(shape.size() == 2 && shape[0] % 64 == 0 && shape[1] % 8 == 0 && warps % 4 == 0,
+             fmt::format("warpgroup_blocks: {} on {} warps", fmt::join(shape, "x"), warps));
+  LinearLayout layout(padded(shape));
+  const std::int64_t rows = layout.out_shape()[0], columns = layout.out_shape()[1];
+  layout.add_bit(Hw::Register, {0, 1});
+  layout.add_bit(Hw::Register, {8, 0});
+  for (std::int64_t n = 8; n < columns; n *= 2) layout.add_bit(Hw::Register, {0, n});
+  for (std::int64_t n : {2, 4}) layout.add_bit(Hw::Lane, {0, n});
+  for (std::int64_t m : {1, 2, 4}) layout.add_bit(Hw::Lane, {m, 0});
+  std::int64_t m = 16;
+  for (int n = warps; n > 1; n /= 2, m *= 2) layout.add_bit(Hw::Warp, {m < rows ? m : 0, 0});
+  for (; m < rows; m *= 2) layout.add_bit(Hw::Register, {m, 0});
+  return layout;
+}
+
 std::vector<int> row_major(int rank) {
   std::vector<int> order;
   for (int axis = rank - 1; axis >= 0; --axis) order.push_back(axis);

@@ -50,6 +50,10 @@ LinearLayout product_blocks(const std::vector<std::int64_t>& shape, int warps, i
 /// @post surjective; injective over registers
 LinearLayout matrix_blocks(const std::vector<std::int64_t>& shape, int m, int warps);
 
+/// The same for the units of a warpgroup, [M, N] with M a multiple of 64 and N of 8: each four warps have 64 rows, 16 a
+/// warp, and all columns in registers; further rows are other warpgroups', then registers.
+LinearLayout warpgroup_blocks(const std::vector<std::int64_t>& shape, int warps);
+
 /// Axes from the last to the first: the order of a row-major tile.
 std::vector<int> row_major(int rank);
 

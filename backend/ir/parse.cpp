@@ -191,6 +191,7 @@ class Parser {
     e.cluster = setting("cluster");
     e.max_registers = setting("max_registers");
     e.register_goal = setting("register_goal");
+    if (lex_.at("producer")) e.producer = setting("producer");
     f_.exec = e;
   }
 

@@ -146,8 +146,9 @@ class Printer {
 
   std::string exec(const Exec& e) const {
     return fmt::format(
-        "exec team={} warps={} programs_per_cta={} cluster={} max_registers={} register_goal={}",
-        name(e.team), e.warps, e.programs_per_cta, e.cluster, e.max_registers, e.register_goal);
+        "exec team={} warps={} programs_per_cta={} cluster={} max_registers={} register_goal={}{}",
+        name(e.team), e.warps, e.programs_per_cta, e.cluster, e.max_registers, e.register_goal,
+        e.producer == 0 ? "" : fmt::format(" producer={}", e.producer));
   }
 
   std::string param(const Param& p) const {

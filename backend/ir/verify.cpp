@@ -95,6 +95,8 @@ class Verifier {
       bad(fmt::format("{} programs in a block for a {} team", e.programs_per_cta, name(e.team)));
     if (e.cluster < 1 || !std::has_single_bit(unsigned(e.cluster)) || (e.team != Team::Cluster && e.cluster != 1))
       bad(fmt::format("cluster of {} for a {} team", e.cluster, name(e.team)));
+    if (e.producer != 0 && (e.producer != 4 || e.team != Team::Cta || e.warps % 4 != 0))
+      bad(fmt::format("{} warps that fill a ring for {} warps of a {} team", e.producer, e.warps, name(e.team)));
     if (e.max_registers < 0 || e.max_registers > 255)
       bad(fmt::format("{} registers: 0 to 255 is allowed", e.max_registers));
   }

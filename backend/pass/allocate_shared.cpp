@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "backend/ir/exchange_plan.h"
+#include "backend/ir/op/ring.h"
 #include "backend/ir/op/scratch.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
@@ -99,6 +100,25 @@ void check_blocks(const Function& f) {
   });
 }
 
+/// The ring comes first, with as many slots as the others leave room for.
+bool place_ring(Function& f, InstId fill, const std::vector<User>& users, std::int64_t limit) {
+  constexpr std::int64_t kMostSlots = 8;
+  const auto [at, end] = place(users, 0, 0);
+  std::int64_t stages = kMostSlots;
+  while (stages > 0 && ring_bytes(f, f.inst(fill), stages) + end > limit) --stages;
+  if (stages < 2)
+    throw UserError(f.loc, fmt::format("{}: two slots of {} bytes and {} bytes of other shared memory do not fit {}; "
+                                       "make the blocks smaller; most of it: {}",
+                                       f.name, slot_bytes(f, f.inst(fill)), end, limit, largest_users(f, users)));
+  for (std::size_t i = 0; i < users.size(); ++i)
+    set_attr(f, users[i].inst, AttrKey::scratch, at[i] + ring_bytes(f, f.inst(fill), stages));
+  walk(f, [&](InstId i) {
+    const Op op = f.inst(i).op;
+    if (op == Op::Fill || op == Op::Take || op == Op::Release) set_attr(f, i, AttrKey::stages, stages);
+  });
+  return true;
+}
+
 }  // namespace
 
 bool allocate_shared(PassContext& context, Function& f) {
@@ -108,9 +128,11 @@ bool allocate_shared(PassContext& context, Function& f) {
     if (const std::int64_t bytes = scratch_bytes(f, f.inst(i)); bytes > 0)
       users.push_back({i, bytes, f.inst(i).op == Op::Alloc});
   });
-  if (users.empty()) return false;
+  const InstId fill = fill_of(f);
+  if (users.empty() && fill == kNone) return false;
 
   const auto limit = std::int64_t(context.target.max_shared_bytes);
+  if (fill != kNone) return place_ring(f, fill, users, limit);
   auto [at, end] = place(users, kSmallRing, kLargeRing);
   if (end * f.exec->programs_per_cta > limit) std::tie(at, end) = place(users, 0, 0);
   if (end * f.exec->programs_per_cta > limit)

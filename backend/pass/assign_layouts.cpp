@@ -76,7 +76,12 @@ class Layouts {
   bool controls(InstId i) const { return !f_.inst(i).regions.empty() && !combines(i); }
   bool names(InstId i) const { return f_.inst(i).op == Op::Name; }
   /// Its results have a layout before anybody asks.
-  bool imposes(InstId i) const { return combines(i) || controls(i); }
+  bool imposes(InstId i) const { return combines(i) || controls(i) || is_matrix_product(i); }
+  /// A product whose unit has its own layout of the result.
+  bool is_matrix_product(InstId i) const {
+    const Inst& inst = f_.inst(i);
+    return inst.op == Op::RingDot || (inst.op == Op::Dot && unit_of(inst) != DotUnit::Fma);
+  }
   bool unlaid(Value v) const { return f_.type(v).tile && f_.type(v).layout == kNoLayout; }
   /// Operand k may stand in any layout: its elements are found wherever they are.
   static bool takes_any(Op op, std::size_t k) {
@@ -93,6 +98,8 @@ class Layouts {
   void imposed(InstId i) {
     if (combines(i)) combined(i);
     else if (controls(i)) carried(i);
+    else if (is_matrix_product(i))
+      set_layout(f_.inst(i).results[0], f_.intern(product_layout(f_.inst(i), f_.type(f_.inst(i).results[0]).shape)));
   }
 
   void combined(InstId i) {
@@ -142,7 +149,7 @@ class Layouts {
     std::optional<LayoutId> h;
     const Inst inst = f_.inst(i);
     if (inst.op == Op::Load) h = accesses_.of(i);
-    else if (inst.op == Op::Dot) h = f_.intern(product_layout(inst, t.shape));
+    else if (inst.op == Op::Dot || inst.op == Op::RingDot) h = f_.intern(product_layout(inst, t.shape));
     else
       for (std::size_t k = 0; k < inst.operands.size() && !h; ++k)
         if (const auto from = home(inst.operands[k]))
@@ -151,6 +158,7 @@ class Layouts {
   }
 
   LinearLayout product_layout(const Inst& dot, const Shape& shape) const {
+    if (dot.op == Op::RingDot) return warpgroup_blocks(shape, f_.exec->warps);
     if (unit_of(dot) == DotUnit::Fma) return product_blocks(shape, f_.exec->warps, f_.exec->cluster);
     return matrix_blocks(shape, matrix_shape(unit_of(dot)).m, f_.exec->warps);
   }
@@ -176,6 +184,7 @@ class Layouts {
       case Op::Sort:
       case Op::Histogram:
       case Op::Dot:
+      case Op::RingDot:
       case Op::Gather:
       case Op::Cat:
       case Op::Slice: return false;
@@ -227,6 +236,7 @@ class Layouts {
     const Inst inst = f_.inst(i);
     if (controls(i) || inst.op == Op::Yield) return carry(i);
     if (combines(i)) return ask(i, kNoLayout);
+    if (is_matrix_product(i)) return ask(i, f_.type(f_.inst(i).results[0]).layout);
     LayoutId l = kNoLayout;
     if (const auto own = accesses_.of(i)) l = *own;
     if (is_store(i)) l = stored(i, l);

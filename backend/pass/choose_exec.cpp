@@ -18,6 +18,7 @@
 #include <bit>
 
 #include "backend/ir/layout_zoo.h"
+#include "backend/ir/op/ring.h"
 #include "backend/pass/access.h"
 #include "backend/pass/pass.h"
 #include "backend/target.h"
@@ -256,10 +257,25 @@ void choose_for_row(Exec& e, const Streams& s, std::int64_t bytes, int least) {
   e.register_goal = warp ? kWarpRowRegisters : kRowRegisters;
 }
 
+/// A program with a ring: a warpgroup for each 64 rows of the product, two at most, and one that fills.
+Exec for_ring(const Function& f) {
+  Exec e;
+  walk(f, [&](InstId i) {
+    if (f.inst(i).op == Op::RingDot) e.warps = f.inst(i).ints(AttrKey::extents)[0] > 64 ? 8 : 4;
+  });
+  e.producer = 4;
+  return e;
+}
+
 }  // namespace
 
 bool choose_exec(PassContext& context, Function& f) {
   const CompileOptions& wish = context.options;
+  if (fill_of(f) != kNone) {
+    f.exec = for_ring(f);
+    check_tiles(f, *f.exec);
+    return true;
+  }
   check_cluster(f, wish, context.target);
   Streams streams = streams_of(f);
   Exec e;

@@ -75,13 +75,21 @@ class BlockOf {
 
 ViewBlock view_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at, const Extent* dims,
                      int rank, RawLoc l) {
-  BlockOf block(dims, rank, l);
-  for (int d = 0; d < rank; ++d) {
-    const Tile i = block.coordinates(at[d], d);
-    const Tile in = block.op(ir::Op::And, block.op(ir::Op::Ge, i, 0), block.op(ir::Op::Lt, i, size[d]));
-    block.add(i, in, stride[d], d);
-  }
-  return block.done(base);
+  const BlockOf checked(dims, rank, l);
+  Tracer& t = Tracer::current(l);
+  std::vector<std::int64_t> extents;
+  std::vector<ir::Value> operands{t.read(base, l)};
+  for (int d = 0; d < rank; ++d) extents.push_back(dims[d].value);
+  for (int d = 0; d < rank; ++d) operands.push_back(t.read(size[d], l));
+  for (int d = 0; d < rank; ++d) operands.push_back(t.read(stride[d], l));
+  for (int d = 0; d < rank; ++d) operands.push_back(t.read(index_scalar(at[d]), l));
+  ir::Value inside;
+  const ir::Value ptr = t.emit(l, [&](ir::Builder& b) {
+    const ir::InstId i = b.append(ir::Op::Block, operands, {}, {{ir::AttrKey::extents, extents}}, l);
+    inside = b.function().inst(i).results[1];
+    return b.function().inst(i).results[0];
+  });
+  return {Tile(Made{ptr.id}), Tile(Made{inside.id})};
 }
 
 ViewBlock clamped_block(const Scalar& base, const Scalar* size, const Scalar* stride, const SArg* at,

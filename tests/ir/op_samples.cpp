@@ -242,6 +242,41 @@ layout #1 = [register=(1) lane=(2)(4)(8)(16)(32) warp=(0)] -> 64
   %1 = lt %0, %0 : tile<6xi1>
   %2 = histogram %0, %1 : tile<4xi32>
 })";
+    case Op::Block:
+      return R"(param "x" : ptr<const bf16> access=read
+param "n" : index access=read
+{
+  %0 = param index=0 : ptr<const bf16>
+  %1 = param index=1 : index
+  %2, %3 = block extents=[4,16] %0, %1, %1, %1, %1, %1, %1 : tile<4x16xptr<const bf16>>, tile<4x16xi1>
+})";
+    case Op::Fill:
+      return R"(param "x" : ptr<const bf16> access=read
+param "n" : index access=read
+{
+  %0 = param index=0 : ptr<const bf16>
+  %1 = param index=1 : index
+  fill extents=[64,64,128,16] along=[1,0] stages=3 scratch=1024 %0, %1, %1, %1, %1, %1, %1, %0, %1, %1, %1, %1, %1, %1
+})";
+    case Op::Take:
+      return "{\n  %0, %1 = take extents=[64,64,128,16] stages=2 : ptr<shared bf16>, ptr<shared f16>\n}";
+    case Op::Release: return "{\n  release extents=[64,64]\n}";
+    case Op::RingDot:
+      return R"({
+  %0, %1 = take extents=[64,64,64,128] : ptr<shared bf16>, ptr<shared bf16>
+  %2 = constant value=f32(0) : f32
+  %3 = splat %2 : tile<64x128xf32>
+  %4 = ring_dot extents=[64,128,64] along=[1,0] unit=bf16 %0, %1, %3 : tile<64x128xf32>
+})";
+    case Op::Partitions:
+      return R"({
+  partitions {
+    %0 = constant value=i32(1) : i32
+    yield
+  } {
+    yield
+  }
+})";
     case Op::Dot:
       return R"({
   %0 = constant value=f16(1) : f16

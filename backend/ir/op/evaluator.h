@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -56,6 +57,12 @@ class Evaluator {
   /// Shared memory of one allocation of this program, made when it is first asked for; its address.
   std::uint64_t shared_memory(const Inst& alloc, std::size_t bytes);
 
+  // The ring (op/ring.cpp): blocks that were filled and not taken yet, oldest first.
+  void push_slot(std::vector<std::vector<std::byte>> blocks) { slots_.push_back(std::move(blocks)); }
+  /// The oldest slot's blocks, which get addresses until it is released.
+  std::vector<std::uint64_t> take_slot(const Inst& take);
+  void release_slot();
+
   /// Host memory behind [address, address + bytes); throws UserError at the instruction's line when it is not inside
   /// one block, or not aligned to `bytes`.
   std::byte* access(std::uint64_t address, std::size_t bytes, const Inst&, std::size_t element);
@@ -79,6 +86,8 @@ class Evaluator {
   };
   std::map<const Inst*, Shared> shared_;  ///< of the running program
   std::uint64_t shared_end_ = 0;
+  std::deque<std::vector<std::vector<std::byte>>> slots_;
+  bool taken_ = false;  ///< the oldest of them has addresses
 };
 
 /// Bytes of one element of a value of type `t`: pointers are addresses.

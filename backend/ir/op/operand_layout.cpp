@@ -89,6 +89,24 @@ LinearLayout layout_Splat(const Function&, const Inst& inst, std::size_t, const 
   return no_tile_operand(inst);
 }
 
+// Scalars alone, or the accumulator, which is where the result is.
+LinearLayout layout_Block(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Fill(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Take(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Release(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_Partitions(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
+LinearLayout layout_RingDot(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+
 // What enters or leaves a region is carried in one layout.
 LinearLayout layout_For(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_While(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }

@@ -1,0 +1,209 @@
+// Blocks of arrays, and the ring in which they travel.
+#include "backend/ir/op/ring.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "backend/ir/op/evaluator.h"
+#include "backend/ir/op/infer.h"
+#include "backend/ir/op/numeric.h"
+#include "runtime/base/error.h"
+
+namespace kiln::ir {
+namespace {
+
+using Coordinates = std::vector<std::int64_t>;
+
+std::int64_t index_at(Evaluator& e, const Inst& inst, std::size_t operand) {
+  return *e.in<std::int64_t>(inst.operands[operand]);
+}
+
+/// Calls fn(element, address or 0 where outside) for each element of a block in row-major order; the operands of `inst`
+/// from `first` on describe the array.
+template <class Fn>
+void for_block(Evaluator& e, const Inst& inst, std::size_t first, std::span<const std::int64_t> extents, Fn&& fn) {
+  const std::size_t rank = extents.size();
+  const auto base = *e.in<std::uint64_t>(inst.operands[first]);
+  const std::size_t bytes = std::size_t(kiln::bytes(e.type(inst.operands[first]).dtype));
+  Coordinates at(rank, 0);
+  std::size_t count = 1;
+  for (std::int64_t extent : extents) count *= std::size_t(extent);
+  for (std::size_t i = 0; i < count; ++i) {
+    bool inside = true;
+    std::uint64_t address = base;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t x = index_at(e, inst, first + 1 + 2 * rank + d) + at[d];
+      inside = inside && x >= 0 && x < index_at(e, inst, first + 1 + d);
+      address += std::uint64_t(x) * std::uint64_t(index_at(e, inst, first + 1 + rank + d)) * bytes;
+    }
+    fn(i, address, inside);
+    for (std::size_t d = rank; d-- > 0 && ++at[d] == extents[d];) at[d] = 0;
+  }
+}
+
+}  // namespace
+
+// --- block -----------------------------------------------------------------------------------------------------------
+
+Types infer_Block(const InferInput& in) {
+  const Type& base = in.type(0);
+  const std::vector<std::int64_t>& extents = in.ints(AttrKey::extents);
+  if (!base.ptr || base.tile || base.shared) in.fail("base must be a pointer to global memory, not " + base.str());
+  if (in.operands.size() != 1 + 3 * extents.size() || extents.empty())
+    in.fail(std::to_string(in.operands.size()) + " operands for a block of rank " + std::to_string(extents.size()));
+  check_shape(in, extents);
+  for (std::size_t i = 1; i < in.operands.size(); ++i)
+    if (in.type(i) != Type::scalar(DType::index))
+      in.fail("sizes, strides and coordinates are index, not " + in.type(i).str());
+  return {laid_out(in, base.with_shape(extents), 0), laid_out(in, Type::tile_of(DType::i1, extents), 1)};
+}
+void eval_Block(Evaluator& e, const Inst& inst) {
+  auto* pointers = e.out<std::uint64_t>(inst.results[0]);
+  bool* mask = e.out<bool>(inst.results[1]);
+  for_block(e, inst, 0, inst.ints(AttrKey::extents), [&](std::size_t i, std::uint64_t address, bool inside) {
+    pointers[i] = address;
+    mask[i] = inside;
+  });
+}
+
+// --- rings -----------------------------------------------------------------------------------------------------------
+
+std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill) {
+  std::vector<RingBlock> blocks;
+  const std::vector<std::int64_t>&extents = fill.ints(AttrKey::extents), &along = fill.ints(AttrKey::along);
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < along.size(); ++i) {
+    RingBlock b{f.type(fill.operands[i * kFillOperands]).dtype, {extents[2 * i], extents[2 * i + 1]}, int(along[i]),
+                offset};
+    offset += (b.size() + kRingAlign - 1) / kRingAlign * kRingAlign;
+    blocks.push_back(b);
+  }
+  return blocks;
+}
+
+std::int64_t slot_bytes(const Function& f, const Inst& fill) {
+  const RingBlock last = ring_blocks(f, fill).back();
+  return last.offset + (last.size() + kRingAlign - 1) / kRingAlign * kRingAlign;
+}
+
+std::int64_t ring_bytes(const Function& f, const Inst& fill, std::int64_t stages) {
+  constexpr std::int64_t kMbarriers = 2 * 8;
+  return (stages * (slot_bytes(f, fill) + kMbarriers) + kLine - 1) / kLine * kLine;
+}
+
+InstId fill_of(const Function& f) {
+  InstId found = kNone;
+  walk(f, [&](InstId i) {
+    if (f.inst(i).op == Op::Fill) found = i;
+  });
+  return found;
+}
+
+Types infer_Fill(const InferInput& in) {
+  const std::vector<std::int64_t>&extents = in.ints(AttrKey::extents), &along = in.ints(AttrKey::along);
+  if (along.empty() || extents.size() != 2 * along.size() || in.operands.size() != kFillOperands * along.size())
+    in.fail(std::to_string(in.operands.size()) + " operands for " + std::to_string(along.size()) + " blocks");
+  for (std::size_t i = 0; i < in.operands.size(); ++i) {
+    const Type& t = in.type(i);
+    const bool base = i % kFillOperands == 0;
+    if (base ? !t.ptr || t.tile || t.shared : t != Type::scalar(DType::index))
+      in.fail("operand " + std::to_string(i) + " is " + t.str());
+  }
+  for (std::size_t i = 0; i < along.size(); ++i) {
+    const std::int64_t axis = along[i], run = axis == 0 || axis == 1 ? extents[2 * i + std::size_t(axis)] : 0;
+    if (run * bytes(in.type(i * kFillOperands).dtype) % kLine != 0 || run <= 0 || extents[2 * i + 1 - std::size_t(axis)] % 8)
+      in.fail("block " + std::to_string(i) + " is not made of whole lines");
+  }
+  return {};
+}
+void eval_Fill(Evaluator& e, const Inst& inst) {
+  const std::vector<std::int64_t>& extents = inst.ints(AttrKey::extents);
+  std::vector<std::vector<std::byte>> blocks;
+  for (std::size_t b = 0; 2 * b < extents.size(); ++b) {
+    const std::size_t first = b * kFillOperands, bytes = std::size_t(kiln::bytes(e.type(inst.operands[first]).dtype));
+    const std::span<const std::int64_t> shape = std::span(extents).subspan(2 * b, 2);
+    std::vector<std::byte> block(std::size_t(shape[0] * shape[1]) * bytes);
+    for_block(e, inst, first, shape, [&](std::size_t i, std::uint64_t address, bool inside) {
+      if (inside) std::memcpy(block.data() + i * bytes, e.access(address, bytes, inst, i), bytes);
+    });
+    blocks.push_back(std::move(block));
+  }
+  e.push_slot(std::move(blocks));
+}
+
+Types infer_Take(const InferInput& in) {
+  if (in.stated.size() * 2 != in.ints(AttrKey::extents).size()) in.fail("as many pointers as blocks");
+  for (const Type& t : in.stated)
+    if (!t.ptr || !t.shared || t.tile) in.fail("gives pointers to shared memory, not " + t.str());
+  return {in.stated.begin(), in.stated.end()};
+}
+void eval_Take(Evaluator& e, const Inst& inst) {
+  const std::vector<std::uint64_t> blocks = e.take_slot(inst);
+  for (std::size_t i = 0; i < blocks.size(); ++i) *e.out<std::uint64_t>(inst.results[i]) = blocks[i];
+}
+
+Types infer_Release(const InferInput&) { return {}; }
+void eval_Release(Evaluator& e, const Inst&) { e.release_slot(); }
+
+// --- products of what was taken --------------------------------------------------------------------------------------
+
+Types infer_RingDot(const InferInput& in) {
+  const std::vector<std::int64_t>& mnk = in.ints(AttrKey::extents);
+  const Type& acc = in.type(2);
+  if (mnk.size() != 3 || in.ints(AttrKey::along).size() != 2) in.fail("extents are M, N and K");
+  for (std::size_t i = 0; i < 2; ++i)
+    if (!in.type(i).ptr || !in.type(i).shared) in.fail("takes pointers to shared memory, not " + in.type(i).str());
+  if (!acc.tile || acc.ptr || acc.shape != Shape{mnk[0], mnk[1]}) in.fail("accumulator is " + acc.str());
+  return {acc};
+}
+
+namespace {
+
+template <class T>
+std::vector<T> block_elements(Evaluator& e, const Inst& inst, std::size_t operand, std::size_t count) {
+  const DType dtype = e.type(inst.operands[operand]).dtype;
+  const auto address = *e.in<std::uint64_t>(inst.operands[operand]);
+  std::vector<T> out(count);
+  num::dispatch(dtype, [&]<class From>(std::type_identity<From>) {
+    for (std::size_t i = 0; i < count; ++i) {
+      From x;
+      std::memcpy(&x, e.access(address + i * sizeof(From), sizeof(From), inst, i), sizeof x);
+      out[i] = num::convert<T>(x, false);
+    }
+  });
+  return out;
+}
+
+template <class T>
+void ring_product(Evaluator& e, const Inst& inst) {
+  const std::vector<std::int64_t>& mnk = inst.ints(AttrKey::extents);
+  const auto m = std::size_t(mnk[0]), n = std::size_t(mnk[1]), depth = std::size_t(mnk[2]);
+  const std::vector<T> a = block_elements<T>(e, inst, 0, m * depth), b = block_elements<T>(e, inst, 1, depth * n);
+  const T* start = e.in<T>(inst.operands[2]);
+  std::vector<T> sums(start, start + m * n);
+  for (std::size_t row = 0; row < m; ++row)
+    for (std::size_t k = 0; k < depth; ++k)
+      for (std::size_t column = 0; column < n; ++column) {
+        T& sum = sums[row * n + column];
+        if constexpr (std::floating_point<T>) sum = std::fma(a[row * depth + k], b[k * n + column], sum);
+        else sum = T(std::uint32_t(a[row * depth + k]) * std::uint32_t(b[k * n + column]) + std::uint32_t(sum));
+      }
+  std::copy(sums.begin(), sums.end(), e.out<T>(inst.results[0]));
+}
+
+}  // namespace
+
+void eval_RingDot(Evaluator& e, const Inst& inst) {
+  if (e.type(inst.results[0]).dtype == DType::f32) ring_product<float>(e, inst);
+  else ring_product<std::int32_t>(e, inst);
+}
+
+// --- roles -----------------------------------------------------------------------------------------------------------
+
+Types infer_Partitions(const InferInput&) { return {}; }
+// Slots are as many as are filled here, so the roles may run one after the other.
+void eval_Partitions(Evaluator& e, const Inst& inst) {
+  for (RegionId r : inst.regions) e.run_region(r);
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,35 @@
+// The ring of a function: slots of shared memory, each of which holds one block of every matrix that a fill brings.
+//
+// A block lies in panels: lines of kLine bytes along its contiguous axis, one for each position along the other axis, panel
+// after panel; units of 16 bytes are swizzled by the position, as tensor maps write them and the units of a warpgroup read
+// them. Behind the slots stand two mbarriers for each: "full" and "empty".
+#pragma once
+#include "backend/ir/function.h"
+
+namespace kiln::ir {
+
+inline constexpr std::int64_t kLine = 128, kRingAlign = 1024;
+inline constexpr int kMaxBox = 256;  ///< positions that one copy of a tensor map brings
+
+/// Operands of a fill for one matrix: base, two sizes, two strides, two coordinates.
+inline constexpr std::size_t kFillOperands = 7;
+
+/// One block of a slot.
+struct RingBlock {
+  DType dtype = DType::bf16;
+  std::int64_t extents[2] = {1, 1};
+  int along = 1;            ///< the contiguous axis
+  std::int64_t offset = 0;  ///< bytes from the start of the slot
+  std::int64_t lines() const { return extents[1 - along]; }
+  std::int64_t panels() const { return extents[along] * bytes(dtype) / kLine; }
+  std::int64_t size() const { return extents[0] * extents[1] * bytes(dtype); }
+};
+std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill);
+/// Bytes of a slot, and of a ring of so many of them with its mbarriers.
+std::int64_t slot_bytes(const Function& f, const Inst& fill);
+std::int64_t ring_bytes(const Function& f, const Inst& fill, std::int64_t stages);
+
+/// The function's fill; kNone if it has no ring.
+InstId fill_of(const Function& f);
+
+}  // namespace kiln::ir

@@ -1,0 +1,252 @@
+// stage-products: operands of products in a loop travel through a ring in shared memory, filled by copies of tensor maps
+// ahead of their use, and are multiplied from there by the units of a warpgroup.
+//
+//     for %k … (%acc) {                             for %k … (%acc) {
+//       %p, %in = block %x … %m, %k                   fill %x … %m, %k, %w … %k, %n
+//       %a = load %p, %in                             %a, %b = take
+//       …                                     ->      %r = ring_dot unit=bf16 %a, %b, %acc
+//       %b = load %q, %inside                         release
+//       %r = dot unit=bf16 %a, %b, %acc               yield %r
+//       yield %r
+//     }                                             }
+//
+// Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What this
+// needs, and what makes a loop stay as it is:
+//   target     units of a warpgroup: sm_90a; the number of warps not fixed otherwise
+//   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory
+//   result     64, 128 or 256 rows, a multiple of 8 up to 256 columns, at most 128 registers a thread
+//   operands   blocks of views, used by nothing else, with zeros outside; a base of 16 bytes' alignment that nothing else
+//              writes through; one stride 1, the other a multiple of 16 elements; lines of whole 128 bytes; 8-bit elements
+//              lie along k
+//   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the program's
+//              number alone: the warps that fill compute them again
+#include <algorithm>
+#include <set>
+
+#include "backend/ir/fold.h"
+#include "backend/ir/layout_zoo.h"
+#include "backend/ir/op/dot.h"
+#include "backend/ir/op/ring.h"
+#include "backend/pass/pass.h"
+#include "backend/pass/rewrite.h"
+
+namespace kiln::ir {
+namespace {
+
+constexpr std::int64_t kMostSums = 128;         ///< registers a thread
+constexpr std::int64_t kMostSlot = 100 << 10;   ///< two slots must fit
+constexpr std::int64_t kRows = 64;              ///< of one warpgroup
+
+/// A matrix that a fill brings: the load it replaces, and its block.
+struct Operand {
+  InstId load = kNone, block = kNone;
+  int along = 1;
+};
+
+class Loop {
+ public:
+  Loop(Function& f, InstId loop) : f_(f), loop_(loop), body_(f.inst(loop).regions[0]) {}
+
+  /// Finds the products whose operands can travel; whether there is one.
+  bool find();
+  void rewrite();
+
+ private:
+  const Inst& inst(InstId i) const { return f_.inst(i); }
+  bool takes(const Inst& dot);
+  bool takes_operand(const Inst& dot, std::size_t which, Operand& out);
+  bool is_mapped(const Inst& block, int& along) const;
+  const Param* param_of(Value v) const;
+  bool computed_again(Value v, std::set<std::uint32_t>& seen) const;
+  bool surroundings_computed_again() const;
+  std::int64_t slot() const;
+
+  Function& f_;
+  const InstId loop_;
+  const RegionId body_;
+  std::vector<InstId> dots_;
+  std::vector<Operand> operands_;  ///< each load once, in the order of the fill
+};
+
+/// The parameter that v is, or null.
+const Param* Loop::param_of(Value v) const {
+  const InstId i = f_.def(v);
+  if (i == kNone || inst(i).op != Op::Param) return nullptr;
+  return &f_.params[std::size_t(inst(i).i64(AttrKey::index))];
+}
+
+bool Loop::is_mapped(const Inst& block, int& along) const {
+  if (block.ints(AttrKey::extents).size() != 2) return false;
+  const Param* base = param_of(block.operands[0]);
+  if (base == nullptr || base->access != rt::Access::Read || !base->disjoint || base->align < 16) return false;
+  for (std::size_t d = 0; d < 2; ++d)
+    if (param_of(block.operands[1 + d]) == nullptr || param_of(block.operands[3 + d]) == nullptr) return false;
+  const Param &slow = *param_of(block.operands[3]), &fast = *param_of(block.operands[4]);
+  const auto pitch = [](const Param& p) { return p.align >= 16; };
+  if (fast.is_one && pitch(slow)) along = 1;
+  else if (slow.is_one && pitch(fast)) along = 0;
+  else return false;
+  return true;
+}
+
+bool Loop::takes_operand(const Inst& dot, std::size_t which, Operand& out) {
+  const InstId load = f_.def(dot.operands[which]);
+  if (load == kNone || inst(load).op != Op::Load || inst(load).parent != body_) return false;
+  const Inst& l = inst(load);
+  const InstId block = l.operands.size() > 1 ? f_.def(l.operands[0]) : kNone;
+  if (block == kNone || inst(block).op != Op::Block || l.operands[1] != inst(block).results[1]) return false;
+  if (l.operands.size() > 2) {
+    const std::optional<Literal> other = literal_of(f_, l.operands[2]);
+    if (!other || other->bits != 0) return false;
+  }
+  int along = 1;
+  if (!is_mapped(inst(block), along)) return false;
+  const std::vector<std::int64_t>& extents = inst(block).ints(AttrKey::extents);
+  const DType dtype = f_.type(l.results[0]).dtype;
+  const std::int64_t line = extents[std::size_t(along)] * bytes(dtype), lines = extents[std::size_t(1 - along)];
+  const bool along_depth = (which == 0) == (along == 1);
+  if (line % kLine != 0 || lines % 8 != 0 || (!along_depth && bytes(dtype) != 2)) return false;
+  if (lines > kMaxBox && lines % kMaxBox != 0) return false;
+  out = {load, block, along};
+  return true;
+}
+
+bool Loop::takes(const Inst& dot) {
+  const DotUnit unit = unit_of(dot);
+  if (unit != DotUnit::F16 && unit != DotUnit::Bf16 && unit != DotUnit::I8 && unit != DotUnit::F8) return false;
+  for (std::size_t k = 0; k < 2; ++k)
+    if (f_.type(dot.operands[k]).dtype != staged_dtype(f_, dot, k)) return false;
+  const Shape& result = f_.type(dot.results[0]).shape;
+  if (result.size() != 2 || (result[0] != kRows && result[0] != 2 * kRows && result[0] != 4 * kRows)) return false;
+  const std::int64_t threads = result[0] > kRows ? 256 : 128, depth = f_.type(dot.operands[0]).shape[1];
+  if (result[1] % 8 != 0 || result[1] > 256 || result[0] * padded(result[1]) / threads > kMostSums) return false;
+  if (unit == DotUnit::I8 && result[1] % 16 != 0) return false;
+  return depth % matrix_shape(unit).k == 0;
+}
+
+bool Loop::find() {
+  if (inst(loop_).find(AttrKey::unroll) != nullptr || inst(loop_).find(AttrKey::stop) != nullptr) return false;
+  for (InstId i : f_.region(body_).insts) {
+    if (inst(i).op != Op::Dot || !takes(inst(i))) continue;
+    Operand sides[2];
+    if (!takes_operand(inst(i), 0, sides[0]) || !takes_operand(inst(i), 1, sides[1])) continue;
+    dots_.push_back(i);
+    for (const Operand& o : sides)
+      if (std::none_of(operands_.begin(), operands_.end(), [&](const Operand& x) { return x.load == o.load; }))
+        operands_.push_back(o);
+  }
+  for (const Operand& o : operands_)
+    for (InstId user : f_.users(inst(o.load).results[0]))
+      if (std::find(dots_.begin(), dots_.end(), user) == dots_.end()) return false;
+  return !dots_.empty() && slot() <= kMostSlot && surroundings_computed_again();
+}
+
+std::int64_t Loop::slot() const {
+  std::int64_t n = 0;
+  for (const Operand& o : operands_) {
+    const Type& t = f_.type(inst(o.load).results[0]);
+    n += (t.elements() * bytes(t.dtype) + kRingAlign - 1) / kRingAlign * kRingAlign;
+  }
+  return n;
+}
+
+/// Whether v is a scalar that pure operations make of parameters, the program's number and counters of loops.
+bool Loop::computed_again(Value v, std::set<std::uint32_t>& seen) const {
+  if (!seen.insert(v.id).second) return true;
+  if (f_.type(v).tile) return false;
+  const InstId i = f_.def(v);
+  if (i == kNone) {
+    const Region& r = f_.region(f_.param_region(v));
+    return r.owner != kNone && inst(r.owner).op == Op::For && r.params[0] == v;
+  }
+  if (!info(inst(i).op).pure || !inst(i).regions.empty()) return false;
+  return std::all_of(inst(i).operands.begin(), inst(i).operands.end(),
+                     [&](Value operand) { return computed_again(operand, seen); });
+}
+
+bool Loop::surroundings_computed_again() const {
+  std::set<std::uint32_t> seen;
+  const auto all = [&](std::span<const Value> values) {
+    return std::all_of(values.begin(), values.end(), [&](Value v) { return computed_again(v, seen); });
+  };
+  for (const Operand& o : operands_)
+    if (!all(inst(o.block).operands)) return false;
+  for (InstId around = loop_; around != kNone; around = f_.region(inst(around).parent).owner) {
+    const Inst& x = inst(around);
+    if (x.op == Op::For ? !all(std::span(x.operands).first(3)) || x.find(AttrKey::stop) : x.op != Op::If || !all(x.operands))
+      return false;
+  }
+  return true;
+}
+
+void Loop::rewrite() {
+  std::vector<Value> sources;
+  std::vector<std::int64_t> extents, along;
+  std::vector<Type> pointers;
+  InstId last = kNone;
+  for (InstId i : f_.region(body_).insts)
+    for (const Operand& o : operands_)
+      if (o.load == i) last = i;
+  for (const Operand& o : operands_) {
+    const Inst& block = inst(o.block);
+    sources.insert(sources.end(), block.operands.begin(), block.operands.end());
+    const std::vector<std::int64_t>& e = block.ints(AttrKey::extents);
+    extents.insert(extents.end(), e.begin(), e.end());
+    along.push_back(o.along);
+    pointers.push_back(Type::shared_pointer(f_.type(inst(o.load).results[0]).dtype));
+  }
+  const SourceLoc loc = inst(last).loc;
+  insert_op(f_, last, Op::Fill, sources, {{AttrKey::extents, extents}, {AttrKey::along, along}}, {}, loc);
+  const InstId take = insert_op(f_, last, Op::Take, {}, {{AttrKey::extents, extents}}, pointers, loc);
+  const auto number = [&](Value v) {
+    const auto at = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.load == f_.def(v); });
+    return std::size_t(at - operands_.begin());
+  };
+  for (InstId i : dots_) {
+    const Inst dot = inst(i);
+    const std::size_t a = number(dot.operands[0]), b = number(dot.operands[1]);
+    const std::int64_t m = f_.type(dot.results[0]).shape[0], n = f_.type(dot.results[0]).shape[1],
+                       k = f_.type(dot.operands[0]).shape[1];
+    std::vector<Attr> attrs{{AttrKey::extents, std::vector<std::int64_t>{m, n, k}},
+                            {AttrKey::along, std::vector<std::int64_t>{along[a], along[b]}}};
+    if (const Attr* promote = dot.find(AttrKey::promote)) attrs.push_back(*promote);
+    attrs.push_back({AttrKey::unit, std::int64_t(unit_of(dot))});
+    const InstId product = insert_op(f_, i, Op::RingDot,
+                                     {inst(take).results[a], inst(take).results[b], dot.operands[2]}, attrs, {}, dot.loc);
+    f_.replace_all_uses(dot.results[0], inst(product).results[0]);
+    f_.remove(i);
+  }
+  for (const Operand& o : operands_) f_.remove(o.load);
+  insert_op(f_, f_.region(body_).insts.back(), Op::Release, {}, {{AttrKey::extents, extents}}, {}, loc);
+}
+
+/// Ops that count on all threads of the block being the program's.
+bool needs_whole_block(const Function& f) {
+  bool needs = false;
+  walk(f, [&](InstId i) {
+    const Op op = f.inst(i).op;
+    needs = needs || op == Op::Barrier || op == Op::Alloc || op == Op::InlinePtx;
+  });
+  return needs;
+}
+
+}  // namespace
+
+bool stage_products(PassContext& context, Function& f) {
+  const CompileOptions& wish = context.options;
+  if (!context.target.has_warpgroups() || wish.cluster > 1 || wish.num_warps != 0 || wish.max_registers != 0 ||
+      wish.debug || needs_whole_block(f))
+    return false;
+  std::vector<InstId> loops;
+  walk(f, [&](InstId i) {
+    if (f.inst(i).op == Op::For) loops.push_back(i);
+  });
+  for (InstId i : loops)
+    if (Loop loop(f, i); loop.find()) {  // one ring a program
+      loop.rewrite();
+      return true;
+    }
+  return false;
+}
+
+}  // namespace kiln::ir
