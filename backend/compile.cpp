@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backend/ir/op/report.h"
+#include "backend/ir/op/ring.h"
 #include "backend/ir/op/scratch.h"
 #include "backend/ir/signature.h"
 #include "backend/ir/text.h"
@@ -24,7 +25,7 @@ namespace {
 rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   const ir::Exec& exec = *f.exec;
   rt::LaunchRecipe r;
-  r.block = {std::uint32_t(32 * exec.warps * exec.programs_per_cta), 1, 1};
+  r.block = {std::uint32_t(32 * (exec.warps * exec.programs_per_cta + exec.producer)), 1, 1};
   if (exec.programs_per_cta > 1) r.grid = rt::GridRule::CeilDiv;
   r.programs_per_cta = std::uint32_t(exec.programs_per_cta);
   r.cluster = {std::uint32_t(exec.cluster), 1, 1};
@@ -32,6 +33,7 @@ rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
   r.pdl = target.has_dependent_launch();
   r.hidden = cg::hidden_params(f);
+  if (const ir::InstId fill = ir::fill_of(f); fill != ir::kNone) r.tensor_maps = ir::fill_maps(f, f.inst(fill));
   return r;
 }
 

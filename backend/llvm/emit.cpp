@@ -64,11 +64,12 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
     kernel->addParamAttr(i, llvm::Attribute::getWithAlignment(m.getContext(), llvm::Align(align)));
     if (p.disjoint) kernel->addParamAttr(i, llvm::Attribute::NoAlias);
   }
+  declare_tensor_maps(f, *kernel);
   return kernel;
 }
 
 void set_launch_bounds(llvm::Function& kernel, const ir::Exec& exec) {
-  kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * exec.warps * exec.programs_per_cta));
+  kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * (exec.warps * exec.programs_per_cta + exec.producer)));
   if (exec.cluster > 1) kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", exec.cluster));
 }
 
@@ -81,7 +82,7 @@ Emitter::Emitter(const ir::Function& function, const Target& target, llvm::Funct
       b(body),
       kernel(k),
       geometry(entry, function),
-      hazards(function.exec->team),
+      hazards(*function.exec),
       debug_(debug),
       values_(function.value_count()) {}
 

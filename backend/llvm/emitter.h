@@ -31,6 +31,11 @@ struct Scratch {
   }
 };
 
+/// Where a role stands in the function's ring; both roles start at slot 0 of round 0.
+struct RingPosition {
+  llvm::AllocaInst *slot = nullptr, *phase = nullptr;  ///< i32; phase: the parity of the round
+};
+
 class Emitter {
  public:
   /// `kernel` has an entry block, which `entry` fills, and the block `body` writes to.
@@ -57,6 +62,8 @@ class Emitter {
 
   /// Shared memory of an op while it runs, as large as ir::scratch_bytes says; none if that is 0.
   Scratch scratch(const ir::Inst&);
+
+  RingPosition ring;
 
   /// Emits every instruction of a region; its yield leaves the yielded values in `yielded`.
   void region(ir::RegionId);

@@ -1,5 +1,7 @@
 #include "backend/llvm/hazards.h"
 
+#include <fmt/format.h>
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Operator.h>
 
@@ -105,7 +107,9 @@ void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
   const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
   switch (team_) {
     case ir::Team::Warp: text.line(when + "bar.warp.sync 0xffffffff;"); break;
-    case ir::Team::Cta: text.line(when + "bar.sync 0;"); break;
+    case ir::Team::Cta:
+      text.line(when + (named_ == 0 ? "bar.sync 0;" : fmt::format("bar.sync 1, {};", named_)));
+      break;
     case ir::Team::Cluster:
       text.line(when + "barrier.cluster.arrive.aligned;");
       text.line(when + "barrier.cluster.wait.aligned;");

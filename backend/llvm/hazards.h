@@ -57,8 +57,8 @@ struct MemoryAccess {
 
 class Hazards {
  public:
-  /// `team`: whose threads a barrier waits for.
-  explicit Hazards(ir::Team team) : team_(team) {}
+  /// `exec`: whose threads a barrier waits for.
+  explicit Hazards(const ir::Exec& exec) : team_(exec.team), named_(exec.producer > 0 ? 32 * exec.warps : 0) {}
 
   /// To be called before the code of `access` is emitted at `b`.
   void before(llvm::IRBuilder<>& b, MemoryAccess access);
@@ -101,6 +101,7 @@ class Hazards {
   void record(MemoryAccess access);
 
   const ir::Team team_;
+  const int named_;  ///< threads of the barrier where they are not the whole block; else 0
   std::vector<MemoryAccess> pending_;  ///< since the last unconditional barrier on every path
   std::vector<Logged> log_;            ///< every access so far
   int epoch_ = 0;                      ///< unconditional barriers so far, on the path with the fewest

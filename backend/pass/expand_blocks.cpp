@@ -20,12 +20,14 @@ class Expansion {
     const std::size_t rank = extents.size();
     Value offset, inside;
     for (std::size_t d = 0; d < rank; ++d) {
-      const Value size = inst_.operands[1 + d], stride = inst_.operands[1 + rank + d], at = inst_.operands[1 + 2 * rank + d];
+      const Value size = inst_.operands[1 + d], stride = inst_.operands[1 + rank + d],
+                  at = inst_.operands[1 + 2 * rank + d];
       const Value steps = op(Op::Arange, {}, {{AttrKey::start, std::int64_t(0)}, {AttrKey::end, extents[d]}});
       const Value i = op(Op::Add, {splat(at, {extents[d]}), steps});
-      const Value in = op(Op::And, {op(Op::Ge, {i, insert_constant(f_, block_, Literal::of_int(DType::index, 0),
-                                                                   f_.type(i), inst_.loc)}),
-                                    op(Op::Lt, {i, splat(size, {extents[d]})})});
+      const Value in =
+          op(Op::And,
+             {op(Op::Ge, {i, insert_constant(f_, block_, Literal::of_int(DType::index, 0), f_.type(i), inst_.loc)}),
+              op(Op::Lt, {i, splat(size, {extents[d]})})});
       const Value step = op(Op::Mul, {i, splat(stride, {extents[d]})});
       Shape shape(extents.begin(), extents.begin() + std::ptrdiff_t(d) + 1);
       shape.resize(rank, 1);

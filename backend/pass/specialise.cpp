@@ -4,14 +4,13 @@
 //     store                                                                 for %k … { fill …; yield }
 //                                                                           yield
 //                                                                         } {
-//                                                                           for %k … (%acc) { take; ring_dot; release; yield }
-//                                                                           store
-//                                                                           yield
+//                                                                           for %k … (%acc) { take; ring_dot; release;
+//                                                                           yield } store yield
 //                                                                         }
 //
 // The role that fills is the part of the program that fills follow from: control flow around them, and the scalars that
-// it and their coordinates need (stage-products has made sure that those can be computed twice). So both roles see the same
-// trips, and the ring alone orders them.
+// it and their coordinates need (stage-products has made sure that those can be computed twice). So both roles see the
+// same trips, and the ring alone orders them.
 #include <set>
 
 #include "backend/ir/op/ring.h"

@@ -1,5 +1,5 @@
-// stage-products: operands of products in a loop travel through a ring in shared memory, filled by copies of tensor maps
-// ahead of their use, and are multiplied from there by the units of a warpgroup.
+// stage-products: operands of products in a loop travel through a ring in shared memory, filled by copies of tensor
+// maps ahead of their use, and are multiplied from there by the units of a warpgroup.
 //
 //     for %k … (%acc) {                             for %k … (%acc) {
 //       %p, %in = block %x … %m, %k                   fill %x … %m, %k, %w … %k, %n
@@ -10,15 +10,15 @@
 //       yield %r
 //     }                                             }
 //
-// Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What this
-// needs, and what makes a loop stay as it is:
+// Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What
+// this needs, and what makes a loop stay as it is:
 //   target     units of a warpgroup: sm_90a; the number of warps not fixed otherwise
 //   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory
 //   result     64, 128 or 256 rows, a multiple of 8 up to 256 columns, at most 128 registers a thread
-//   operands   blocks of views, used by nothing else, with zeros outside; a base of 16 bytes' alignment that nothing else
-//              writes through; one stride 1, the other a multiple of 16 elements; lines of whole 128 bytes; 8-bit elements
-//              lie along k
-//   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the program's
+//   operands   blocks of views, used by nothing else, with zeros outside; arrays that nothing else writes and a tensor
+//              map takes (signature.h); lines of whole 128 bytes; 8-bit elements lie along k
+//   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the
+//   program's
 //              number alone: the warps that fill compute them again
 #include <algorithm>
 #include <set>
@@ -27,15 +27,16 @@
 #include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/dot.h"
 #include "backend/ir/op/ring.h"
+#include "backend/ir/signature.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
 
 namespace kiln::ir {
 namespace {
 
-constexpr std::int64_t kMostSums = 128;         ///< registers a thread
-constexpr std::int64_t kMostSlot = 100 << 10;   ///< two slots must fit
-constexpr std::int64_t kRows = 64;              ///< of one warpgroup
+constexpr std::int64_t kMostSums = 128;        ///< registers a thread
+constexpr std::int64_t kMostSlot = 100 << 10;  ///< two slots must fit
+constexpr std::int64_t kRows = 64;             ///< of one warpgroup
 
 /// A matrix that a fill brings: the load it replaces, and its block.
 struct Operand {
@@ -78,15 +79,16 @@ const Param* Loop::param_of(Value v) const {
 bool Loop::is_mapped(const Inst& block, int& along) const {
   if (block.ints(AttrKey::extents).size() != 2) return false;
   const Param* base = param_of(block.operands[0]);
-  if (base == nullptr || base->access != rt::Access::Read || !base->disjoint || base->align < 16) return false;
-  for (std::size_t d = 0; d < 2; ++d)
-    if (param_of(block.operands[1 + d]) == nullptr || param_of(block.operands[3 + d]) == nullptr) return false;
-  const Param &slow = *param_of(block.operands[3]), &fast = *param_of(block.operands[4]);
-  const auto pitch = [](const Param& p) { return p.align >= 16; };
-  if (fast.is_one && pitch(slow)) along = 1;
-  else if (slow.is_one && pitch(fast)) along = 0;
-  else return false;
-  return true;
+  if (base == nullptr || base->access != rt::Access::Read || !base->disjoint) return false;
+  for (along = 1; along >= 0; --along) {
+    const Param* stride = param_of(block.operands[3 + std::size_t(along)]);
+    if (stride == nullptr || !stride->is_one) continue;
+    const std::vector<std::int64_t>& extents = block.ints(AttrKey::extents);
+    const RingBlock shape{f_.type(block.operands[0]).dtype, {extents[0], extents[1]}, along, 0};
+    const auto map = block_map(f_, std::span(block.operands).first(5), shape);
+    if (map && tensor_map_obstacle(f_, *map).empty()) return true;
+  }
+  return false;
 }
 
 bool Loop::takes_operand(const Inst& dot, std::size_t which, Operand& out) {
@@ -173,7 +175,8 @@ bool Loop::surroundings_computed_again() const {
     if (!all(inst(o.block).operands)) return false;
   for (InstId around = loop_; around != kNone; around = f_.region(inst(around).parent).owner) {
     const Inst& x = inst(around);
-    if (x.op == Op::For ? !all(std::span(x.operands).first(3)) || x.find(AttrKey::stop) : x.op != Op::If || !all(x.operands))
+    if (x.op == Op::For ? !all(std::span(x.operands).first(3)) || x.find(AttrKey::stop)
+                        : x.op != Op::If || !all(x.operands))
       return false;
   }
   return true;
@@ -199,7 +202,8 @@ void Loop::rewrite() {
   insert_op(f_, last, Op::Fill, sources, {{AttrKey::extents, extents}, {AttrKey::along, along}}, {}, loc);
   const InstId take = insert_op(f_, last, Op::Take, {}, {{AttrKey::extents, extents}}, pointers, loc);
   const auto number = [&](Value v) {
-    const auto at = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.load == f_.def(v); });
+    const auto at =
+        std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.load == f_.def(v); });
     return std::size_t(at - operands_.begin());
   };
   for (InstId i : dots_) {
@@ -207,12 +211,12 @@ void Loop::rewrite() {
     const std::size_t a = number(dot.operands[0]), b = number(dot.operands[1]);
     const std::int64_t m = f_.type(dot.results[0]).shape[0], n = f_.type(dot.results[0]).shape[1],
                        k = f_.type(dot.operands[0]).shape[1];
-    std::vector<Attr> attrs{{AttrKey::extents, std::vector<std::int64_t>{m, n, k}},
-                            {AttrKey::along, std::vector<std::int64_t>{along[a], along[b]}}};
-    if (const Attr* promote = dot.find(AttrKey::promote)) attrs.push_back(*promote);
-    attrs.push_back({AttrKey::unit, std::int64_t(unit_of(dot))});
-    const InstId product = insert_op(f_, i, Op::RingDot,
-                                     {inst(take).results[a], inst(take).results[b], dot.operands[2]}, attrs, {}, dot.loc);
+    const std::vector<Attr> attrs{{AttrKey::extents, std::vector<std::int64_t>{m, n, k}},
+                                  {AttrKey::along, std::vector<std::int64_t>{along[a], along[b]}},
+                                  {AttrKey::unit, std::int64_t(unit_of(dot))}};
+    const InstId product = insert_op(
+        f_, i, Op::RingDot, {inst(take).results[a], inst(take).results[b], dot.operands[2]}, attrs, {}, dot.loc);
+    set_attr(f_, product, AttrKey::promote, dot.i64(AttrKey::promote));
     f_.replace_all_uses(dot.results[0], inst(product).results[0]);
     f_.remove(i);
   }

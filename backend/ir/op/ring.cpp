@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/ir/fold.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/infer.h"
 #include "backend/ir/op/numeric.h"
@@ -73,8 +74,8 @@ std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill) {
   const std::vector<std::int64_t>&extents = fill.ints(AttrKey::extents), &along = fill.ints(AttrKey::along);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < along.size(); ++i) {
-    RingBlock b{f.type(fill.operands[i * kFillOperands]).dtype, {extents[2 * i], extents[2 * i + 1]}, int(along[i]),
-                offset};
+    RingBlock b{
+        f.type(fill.operands[i * kFillOperands]).dtype, {extents[2 * i], extents[2 * i + 1]}, int(along[i]), offset};
     offset += (b.size() + kRingAlign - 1) / kRingAlign * kRingAlign;
     blocks.push_back(b);
   }
@@ -89,6 +90,53 @@ std::int64_t slot_bytes(const Function& f, const Inst& fill) {
 std::int64_t ring_bytes(const Function& f, const Inst& fill, std::int64_t stages) {
   constexpr std::int64_t kMbarriers = 2 * 8;
   return (stages * (slot_bytes(f, fill) + kMbarriers) + kLine - 1) / kLine * kLine;
+}
+
+namespace {
+
+std::optional<std::uint32_t> parameter(const Function& f, Value v) {
+  const InstId i = f.def(v);
+  if (i == kNone || f.inst(i).op != Op::Param) return std::nullopt;
+  return std::uint32_t(f.inst(i).i64(AttrKey::index));
+}
+
+std::optional<rt::TensorExtent> extent(const Function& f, Value v) {
+  if (const auto p = parameter(f, v)) return rt::TensorExtent{*p, 1};
+  if (const auto known = literal_of(f, v)) return rt::TensorExtent{rt::TensorExtent::kNumber, known->as_int()};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<rt::TensorMapRecipe> block_map(const Function& f, std::span<const Value> array, const RingBlock& block) {
+  const auto base = parameter(f, array[0]);
+  if (!base) return std::nullopt;
+  rt::TensorMapRecipe map;
+  map.base = *base;
+  map.dtype = block.dtype;
+  map.rank = 2;
+  for (std::size_t d = 0; d < 2; ++d) {
+    const std::size_t axis = std::size_t(d == 0 ? block.along : 1 - block.along);
+    const auto size = extent(f, array[1 + axis]), stride = extent(f, array[3 + axis]);
+    if (!size || !stride) return std::nullopt;
+    map.sizes[d] = *size;
+    map.strides[d] = *stride;
+  }
+  map.box[0] = std::uint32_t(kLine / bytes(block.dtype));
+  map.box[1] = std::uint32_t(std::min<std::int64_t>(block.lines(), kMaxBox));
+  map.swizzle = TensorSwizzle::Bytes128;
+  return map;
+}
+
+std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill) {
+  std::vector<rt::TensorMapRecipe> maps;
+  const std::vector<RingBlock> blocks = ring_blocks(f, fill);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto map = block_map(f, std::span(fill.operands).subspan(i * kFillOperands, kFillOperands), blocks[i]);
+    if (!map) throw UserError(fill.loc, "fill: a matrix is no parameter");
+    maps.push_back(*map);
+  }
+  return maps;
 }
 
 InstId fill_of(const Function& f) {
@@ -111,7 +159,8 @@ Types infer_Fill(const InferInput& in) {
   }
   for (std::size_t i = 0; i < along.size(); ++i) {
     const std::int64_t axis = along[i], run = axis == 0 || axis == 1 ? extents[2 * i + std::size_t(axis)] : 0;
-    if (run * bytes(in.type(i * kFillOperands).dtype) % kLine != 0 || run <= 0 || extents[2 * i + 1 - std::size_t(axis)] % 8)
+    if (run * bytes(in.type(i * kFillOperands).dtype) % kLine != 0 || run <= 0 ||
+        extents[2 * i + 1 - std::size_t(axis)] % 8)
       in.fail("block " + std::to_string(i) + " is not made of whole lines");
   }
   return {};

@@ -1,10 +1,14 @@
 // The ring of a function: slots of shared memory, each of which holds one block of every matrix that a fill brings.
 //
-// A block lies in panels: lines of kLine bytes along its contiguous axis, one for each position along the other axis, panel
-// after panel; units of 16 bytes are swizzled by the position, as tensor maps write them and the units of a warpgroup read
-// them. Behind the slots stand two mbarriers for each: "full" and "empty".
+// A block lies in panels: lines of kLine bytes along its contiguous axis, one for each position along the other axis,
+// panel after panel; units of 16 bytes are swizzled by the position, as tensor maps write them and the units of a
+// warpgroup read them. Behind the slots stand two mbarriers for each: "full" and "empty".
 #pragma once
+#include <optional>
+#include <span>
+
 #include "backend/ir/function.h"
+#include "runtime/image/tensor_map_recipe.h"
 
 namespace kiln::ir {
 
@@ -28,6 +32,12 @@ std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill);
 /// Bytes of a slot, and of a ring of so many of them with its mbarriers.
 std::int64_t slot_bytes(const Function& f, const Inst& fill);
 std::int64_t ring_bytes(const Function& f, const Inst& fill, std::int64_t stages);
+
+/// The tensor map by which blocks of a matrix are copied: `array` is its base, sizes and strides, parameters or
+/// numbers. Nothing where one of them is neither.
+std::optional<rt::TensorMapRecipe> block_map(const Function& f, std::span<const Value> array, const RingBlock& block);
+/// Those of a fill, in order.
+std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill);
 
 /// The function's fill; kNone if it has no ring.
 InstId fill_of(const Function& f);

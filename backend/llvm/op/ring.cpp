@@ -1,10 +1,315 @@
-#include "backend/llvm/emitter.h"
+// Rings: fills by copies of tensor maps, taking and releasing slots, and products of what was taken on the units of a
+// warpgroup; the two roles of such a program.
+//
+// The role that fills has a warpgroup of its own, behind the team's warps, of which one thread works; where two
+// warpgroups compute, it gives them most of its registers.
+#include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "backend/ir/op/dot.h"
+#include "backend/llvm/hidden.h"
+#include "backend/llvm/index.h"
+#include "backend/llvm/ptx_asm.h"
+#include "backend/llvm/ring.h"
 #include "runtime/base/error.h"
+
 namespace kiln::cg {
-void emit_Block(Emitter&, const ir::Inst&) { throw InternalError("block"); }
-void emit_Fill(Emitter&, const ir::Inst&) { throw InternalError("block"); }
-void emit_Take(Emitter&, const ir::Inst&) { throw InternalError("block"); }
-void emit_Release(Emitter&, const ir::Inst&) { throw InternalError("block"); }
-void emit_RingDot(Emitter&, const ir::Inst&) { throw InternalError("block"); }
-void emit_Partitions(Emitter&, const ir::Inst&) { throw InternalError("block"); }
+namespace {
+
+using llvm::Value;
+constexpr int kWarpgroup = 128;
+// Registers of a thread of each role; 168 for each of 384 threads at the start.
+constexpr int kOfProducer = 40, kOfConsumer = 232;
+
+Value* thread_number(llvm::IRBuilder<>& b) {
+  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
 }
+
+/// An index as the coordinate of a copy. What 32 bits do not hold is outside of every array either way.
+Value* coordinate(Emitter& e, ir::Value v) {
+  llvm::IRBuilder<>& b = e.b;
+  Value* x = e.scalar(v);
+  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b.getInt64(std::uint64_t(INT32_MAX)));
+  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b.getInt64(std::uint64_t(INT32_MIN)));
+  return b.CreateTrunc(x, b.getInt32Ty());
+}
+
+void copy_block(Emitter& e, const ir::Inst& fill, std::size_t number, const ir::RingBlock& block, Ring& ring) {
+  llvm::IRBuilder<>& b = e.b;
+  const std::size_t first = number * ir::kFillOperands + 5;
+  Value *fast = coordinate(e, fill.operands[first + std::size_t(block.along)]),
+        *slow = coordinate(e, fill.operands[first + std::size_t(1 - block.along)]);
+  Value *map = tensor_map(e, b, number), *slot = ring.slot(), *full = ring.full();
+  const std::int64_t line = ir::kLine / bytes(block.dtype), lines = std::min<std::int64_t>(block.lines(), ir::kMaxBox);
+  for (std::int64_t panel = 0; panel < block.panels(); ++panel)
+    for (std::int64_t from = 0; from < block.lines(); from += lines) {
+      const std::int64_t offset = block.offset + (panel * block.lines() + from) * ir::kLine;
+      PtxAsm text;
+      const std::string to = text.in_register(b.CreateAdd(slot, b.getInt32(std::uint32_t(offset)))),
+                        of = text.in_register(map),
+                        x = text.in_register(b.CreateAdd(fast, b.getInt32(std::uint32_t(panel * line)))),
+                        y = text.in_register(b.CreateAdd(slow, b.getInt32(std::uint32_t(from)))),
+                        signal = text.in_register(full);
+      text.line(
+          fmt::format("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [{}, {{{}, "
+                      "{}}}], [{}];",
+                      to, of, x, y, signal));
+      text.emit(b)->setConvergent();
+    }
+}
+
+}  // namespace
+
+void emit_Block(Emitter&, const ir::Inst&) { throw InternalError("a block after expand-blocks"); }
+
+void emit_Fill(Emitter& e, const ir::Inst& inst) {
+  Ring ring(e, inst.i64(ir::AttrKey::stages));
+  ring.wait_empty();
+  std::int64_t total = 0;
+  const std::vector<ir::RingBlock> blocks = ir::ring_blocks(e.f, inst);
+  for (const ir::RingBlock& block : blocks) total += block.size();
+  PtxAsm expect;
+  const std::string full = expect.in_register(ring.full());
+  expect.line(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};", full, total));
+  expect.emit(e.b)->setConvergent();
+  for (std::size_t i = 0; i < blocks.size(); ++i) copy_block(e, inst, i, blocks[i], ring);
+  ring.next();
+}
+
+void emit_Take(Emitter& e, const ir::Inst& inst) {
+  Ring ring(e, inst.i64(ir::AttrKey::stages));
+  ring.wait_full();
+  Value* slot = ring.slot();
+  const std::vector<ir::RingBlock> blocks = ir::ring_blocks(e.f, e.f.inst(ir::fill_of(e.f)));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Value* address = e.b.CreateAdd(slot, e.b.getInt32(std::uint32_t(blocks[i].offset)));
+    address =
+        e.b.CreateIntToPtr(e.b.CreateZExt(address, e.b.getInt64Ty()), llvm::PointerType::get(e.c.context(), kShared));
+    e.set(inst.results[i], e.pointer_scalar(address, blocks[i].dtype));
+  }
+}
+
+void emit_Release(Emitter& e, const ir::Inst& inst) {
+  Ring ring(e, inst.i64(ir::AttrKey::stages));
+  one_of(e, kWarpgroup, "mbarrier.arrive.shared::cta.b64 _, [", {ring.empty()});
+  ring.next();
+}
+
+// --- roles -----------------------------------------------------------------------------------------------------------
+
+void emit_Partitions(Emitter& e, const ir::Inst& inst) {
+  llvm::IRBuilder<>& b = e.b;
+  Ring(e, e.f.inst(ir::fill_of(e.f)).i64(ir::AttrKey::stages)).open();
+  const auto block = [&](const char* name) { return llvm::BasicBlock::Create(e.c.context(), name, e.kernel); };
+  llvm::BasicBlock *producer = block("producer"), *elected = block("fill"), *consumer = block("consumer"),
+                   *exit = block("exit");
+  const bool shifts = e.exec().warps == 2 * kWarpgroup / 32;
+  const auto registers = [&](const char* how, int n) {
+    if (!shifts) return;
+    PtxAsm text;
+    text.line(fmt::format("setmaxnreg.{}.sync.aligned.u32 {};", how, n));
+    text.emit(b)->setConvergent();
+  };
+  Value *tid = thread_number(b), *first = b.getInt32(std::uint32_t(32 * e.exec().warps));
+  b.CreateCondBr(b.CreateICmpUGE(tid, first), producer, consumer);
+  b.SetInsertPoint(producer);
+  registers("dec", kOfProducer);
+  b.CreateCondBr(b.CreateICmpEQ(tid, first), elected, exit);
+  b.SetInsertPoint(elected);
+  e.region(inst.regions[0]);
+  b.CreateBr(exit);
+  b.SetInsertPoint(consumer);
+  registers("inc", kOfConsumer);
+  e.region(inst.regions[1]);
+  b.CreateBr(exit);
+  b.SetInsertPoint(exit);
+}
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// One operand of a product as matrix descriptors see it (PTX ISA, "matrix descriptor").
+struct Descriptor {
+  ir::RingBlock block;
+  int row = 0;           ///< the axis that is not k
+  Value* low = nullptr;  ///< i32: the low word for position 0
+  bool along_depth() const { return block.along != row; }
+
+  /// Bytes from the start of the block to row (or column) `r` and position `k`.
+  std::int64_t offset(std::int64_t r, std::int64_t k) const {
+    const std::int64_t fast = (along_depth() ? k : r) * bytes(block.dtype), slow = along_depth() ? r : k;
+    return fast / ir::kLine * block.lines() * ir::kLine + slow * ir::kLine + fast % ir::kLine;
+  }
+};
+
+constexpr std::uint32_t kHighWord = 0x40000040;  ///< swizzle of 128 bytes; eight lines are 1024 bytes
+
+const char* element_name(DType d) {
+  switch (d) {
+    case DType::f8e4m3: return "e4m3";
+    case DType::f8e5m2: return "e5m2";
+    case DType::i8: return "s8";
+    case DType::u8: return "u8";
+    case DType::f16: return "f16";
+    default: return "bf16";
+  }
+}
+
+class WarpgroupProduct {
+ public:
+  WarpgroupProduct(Emitter& e, const ir::Inst& inst);
+  TileValue emit();
+
+ private:
+  Descriptor descriptor(std::size_t operand);
+  void multiply(std::int64_t k, bool starts);
+  void statement(const std::string& text, std::size_t block, llvm::ArrayRef<Value*> inputs);
+  void plain(const char* text);
+  void wait();
+
+  Emitter& e_;
+  llvm::IRBuilder<>& b_;
+  const ir::Inst& inst_;
+  const std::int64_t m_, n_, k_, step_;
+  Descriptor left_, right_;
+  std::vector<std::vector<Value*>> sums_;  ///< by block of 64 rows that this warpgroup has, its registers
+};
+
+WarpgroupProduct::WarpgroupProduct(Emitter& e, const ir::Inst& inst)
+    : e_(e),
+      b_(e.b),
+      inst_(inst),
+      m_(inst.ints(ir::AttrKey::extents)[0]),
+      n_(inst.ints(ir::AttrKey::extents)[1]),
+      k_(inst.ints(ir::AttrKey::extents)[2]),
+      step_(ir::matrix_shape(ir::unit_of(inst)).k),
+      left_(descriptor(0)),
+      right_(descriptor(1)) {
+  // The warpgroup's number, equal in all its threads as far as the assembler can see.
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  Value* warpgroup =
+      entry.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, llvm::ArrayRef<llvm::Type*>{},
+                            {entry.getInt32(~0u), entry.CreateLShr(thread_number(entry), std::uint64_t(7)),
+                             entry.getInt32(0), entry.getInt32(31)});
+  const std::int64_t each = left_.offset(64, 0) >> 4;
+  if (e.exec().warps > 4)
+    left_.low = b_.CreateAdd(left_.low, b_.CreateMul(warpgroup, b_.getInt32(std::uint32_t(each))));
+}
+
+Descriptor WarpgroupProduct::descriptor(std::size_t operand) {
+  const std::vector<std::int64_t>& along = inst_.ints(ir::AttrKey::along);
+  Descriptor d;
+  d.block.dtype = e_.type(inst_.operands[operand]).dtype;
+  d.block.extents[0] = operand == 0 ? m_ : k_;
+  d.block.extents[1] = operand == 0 ? k_ : n_;
+  d.block.along = int(along[operand]);
+  d.row = operand == 0 ? 0 : 1;
+  Value* address =
+      b_.CreateTrunc(b_.CreatePtrToInt(e_.scalar(inst_.operands[operand]), b_.getInt64Ty()), b_.getInt32Ty());
+  // From panel to panel, where the operand does not lie along k; else without meaning.
+  const std::int64_t leading = d.along_depth() ? 16 : d.block.lines() * ir::kLine;
+  d.low = b_.CreateOr(b_.CreateLShr(address, std::uint64_t(4)), b_.getInt32(std::uint32_t(leading >> 4 << 16)));
+  return d;
+}
+
+void WarpgroupProduct::plain(const char* text) {
+  PtxAsm line;
+  line.line(text);
+  line.emit(b_)->setConvergent();
+}
+
+/// PTX over the registers of one block, which are $0, $1, … and change; then the inputs.
+void WarpgroupProduct::statement(const std::string& text, std::size_t block, llvm::ArrayRef<Value*> inputs) {
+  std::vector<Value*>& sums = sums_[block];
+  std::vector<llvm::Type*> outs(sums.size(), sums[0]->getType()), ins = outs;
+  std::vector<Value*> values = sums;
+  const char* kind = sums[0]->getType()->isFloatTy() ? "f" : "r";
+  std::string constraints;
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{}={}", i ? "," : "", kind);
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format(",{}", i);
+  for (Value* v : inputs) {
+    constraints += ",r";
+    ins.push_back(v->getType());
+    values.push_back(v);
+  }
+  auto* type = llvm::FunctionType::get(llvm::StructType::get(b_.getContext(), outs), ins, false);
+  llvm::CallInst* call =
+      b_.CreateCall(llvm::InlineAsm::get(type, text, constraints + ",~{memory}", /*hasSideEffects=*/true), values);
+  call->setDoesNotThrow();
+  call->setConvergent();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = b_.CreateExtractValue(call, unsigned(i));
+}
+
+/// All blocks at position k; `starts`: sums begin with this product.
+void WarpgroupProduct::multiply(std::int64_t k, bool starts) {
+  const bool is_int = ir::unit_of(inst_) == ir::DotUnit::I8, is_16_bit = bytes(left_.block.dtype) == 2;
+  std::string modifiers = is_int ? "" : ", 1, 1";
+  if (is_16_bit) modifiers += fmt::format(", {}, {}", left_.along_depth() ? 0 : 1, right_.along_depth() ? 0 : 1);
+  const auto moved = [&](const Descriptor& d, std::int64_t row) {
+    return b_.CreateAdd(d.low, b_.getInt32(std::uint32_t(d.offset(row, k) >> 4)));
+  };
+  for (std::size_t block = 0; block < sums_.size(); ++block) {
+    const std::size_t n = sums_[block].size();
+    std::string registers;
+    for (std::size_t i = 0; i < n; ++i) registers += fmt::format("{}${}", i ? ", " : "", i);
+    const std::int64_t row = std::int64_t(block) * 64 * (e_.exec().warps / 4);
+    const std::string text = fmt::format(
+        "{{\n\t.reg .pred adds;\n\t.reg .b64 left, right;\n\tsetp.ne.b32 adds, {}, 0;\n\tmov.b64 left, {{${}, {}}};\n\t"
+        "mov.b64 right, {{${}, {}}};\n\twgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {{{}}}, left, right, "
+        "adds{};\n\t}}",
+        starts ? 0 : 1, 2 * n, kHighWord, 2 * n + 1, kHighWord, n_, step_, is_int ? "s32" : "f32",
+        element_name(left_.block.dtype), element_name(right_.block.dtype), registers, modifiers);
+    statement(text, block, {moved(left_, row), moved(right_, 0)});
+  }
+}
+
+/// Until all products are done; their registers are redefined here.
+void WarpgroupProduct::wait() {
+  plain("wgmma.commit_group.sync.aligned;");
+  for (std::size_t block = 0; block < sums_.size(); ++block)
+    statement(block == 0 ? "wgmma.wait_group.sync.aligned 0;" : "", block, {});
+}
+
+TileValue WarpgroupProduct::emit() {
+  const Geometry& g = e_.geometry_of(inst_.results[0]);
+  const TileValue start = e_.as_plain(inst_.operands[2]);
+  const std::int64_t promote = inst_.i64(ir::AttrKey::promote);
+  const auto rows = std::size_t(g.parts.back()[0] / 64 / (e_.exec().warps / 4) + 1);
+  const std::size_t padded = g.parts.size() / rows, each = std::size_t(n_ / 2);
+  std::vector<std::vector<Value*>> main;
+  for (std::size_t block = 0; block < rows; ++block) {
+    main.emplace_back();
+    for (std::size_t i = 0; i < each; ++i) main.back().push_back(start.regs[block * padded + i].v);
+  }
+  sums_ = main;
+  if (promote > 0)
+    for (std::vector<Value*>& block : sums_)
+      for (Value*& v : block) v = llvm::Constant::getNullValue(v->getType());
+  const std::int64_t group = promote > 0 ? promote : k_;
+  for (std::int64_t from = 0; from < k_; from += group) {
+    // Ties the registers, so that whatever moves them there stands before it.
+    for (std::size_t block = 0; block < rows; ++block) statement("wgmma.fence.sync.aligned;", block, {});
+    for (std::int64_t k = from; k < std::min(from + group, k_); k += step_) multiply(k, promote > 0 && k == from);
+    wait();
+    if (promote == 0) continue;
+    for (std::size_t block = 0; block < rows; ++block)
+      for (std::size_t i = 0; i < each; ++i) {
+        main[block][i] = b_.CreateFAdd(main[block][i], sums_[block][i]);
+        sums_[block][i] = llvm::Constant::getNullValue(sums_[block][i]->getType());
+      }
+  }
+  TileValue result;
+  result.regs.resize(g.parts.size());
+  for (std::size_t block = 0; block < rows; ++block)
+    for (std::size_t i = 0; i < each; ++i)
+      result.regs[block * padded + i].v = promote > 0 ? main[block][i] : sums_[block][i];
+  return result;
+}
+
+}  // namespace
+
+void emit_RingDot(Emitter& e, const ir::Inst& inst) { e.set(inst.results[0], WarpgroupProduct(e, inst).emit()); }
+
+}  // namespace kiln::cg

@@ -1,0 +1,92 @@
+#include "backend/llvm/ring.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "backend/llvm/ptx_asm.h"
+
+namespace kiln::cg {
+namespace {
+
+using llvm::Value;
+constexpr int kMbarrierBytes = 8;
+
+const ir::Inst& fill_of(Emitter& e) { return e.f.inst(ir::fill_of(e.f)); }
+
+}  // namespace
+
+Ring::Ring(Emitter& e, std::int64_t stages)
+    : e_(e), stages_(stages), slot_bytes_(ir::slot_bytes(e.f, fill_of(e))), base_(e.scratch(fill_of(e)).address) {
+  full_ = stages_ * slot_bytes_;
+  empty_ = full_ + stages_ * kMbarrierBytes;
+  if (e_.ring.slot != nullptr) return;
+  llvm::IRBuilder<>& entry = e_.geometry.entry();
+  for (llvm::AllocaInst** at : {&e_.ring.slot, &e_.ring.phase}) {
+    *at = entry.CreateAlloca(entry.getInt32Ty());
+    entry.CreateStore(entry.getInt32(0), *at);
+  }
+}
+
+void Ring::open() {
+  llvm::IRBuilder<>& b = e_.b;
+  PtxAsm text;
+  const std::string base = text.in_register(base_);
+  Value* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  const std::string first = text.in(b.CreateICmpEQ(tid, b.getInt32(0)), 'b');
+  const int readers = e_.exec().warps / 4;  // one arrival a warpgroup
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], 1;", first, base, full_ + s * kMbarrierBytes));
+    text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], {};", first, base, empty_ + s * kMbarrierBytes,
+                          readers));
+  }
+  text.line(fmt::format("@{} fence.mbarrier_init.release.cluster;", first));
+  text.line("bar.sync 0;");
+  text.emit(b)->setConvergent();
+}
+
+Value* Ring::position() { return e_.b.CreateLoad(e_.b.getInt32Ty(), e_.ring.slot); }
+Value* Ring::phase() { return e_.b.CreateLoad(e_.b.getInt32Ty(), e_.ring.phase); }
+
+Value* Ring::slot() {
+  return e_.b.CreateAdd(base_, e_.b.CreateMul(position(), e_.b.getInt32(std::uint32_t(slot_bytes_))));
+}
+
+Value* Ring::mbarrier(std::int64_t first) {
+  Value* at = e_.b.CreateAdd(base_, e_.b.CreateMul(position(), e_.b.getInt32(kMbarrierBytes)));
+  return e_.b.CreateAdd(at, e_.b.getInt32(std::uint32_t(first)));
+}
+
+void Ring::wait(std::int64_t first, Value* parity) {
+  PtxAsm text;
+  const std::string at = text.in_register(mbarrier(first)), want = text.in_register(parity);
+  text.line("{");
+  text.line(".reg .pred done;");
+  text.line("WAIT_${:uid}:");
+  text.line(fmt::format("mbarrier.try_wait.parity.shared::cta.b64 done, [{}], {};", at, want));
+  text.line("@!done bra WAIT_${:uid};");
+  text.line("}");
+  text.emit(e_.b)->setConvergent();
+}
+
+void Ring::next() {
+  llvm::IRBuilder<>& b = e_.b;
+  Value* after = b.CreateAdd(position(), b.getInt32(1));
+  Value* wraps = b.CreateICmpEQ(after, b.getInt32(std::uint32_t(stages_)));
+  b.CreateStore(b.CreateXor(phase(), b.CreateZExt(wraps, b.getInt32Ty())), e_.ring.phase);
+  b.CreateStore(b.CreateSelect(wraps, b.getInt32(0), after), e_.ring.slot);
+}
+
+void one_of(Emitter& e, int threads, const std::string& line, llvm::ArrayRef<Value*> operands) {
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  Value* tid = entry.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  Value* number = entry.CreateAnd(tid, entry.getInt32(std::uint32_t(threads - 1)));
+  PtxAsm text;
+  std::vector<std::string> names;
+  const std::string first = text.in(entry.CreateICmpEQ(number, entry.getInt32(0)), 'b');
+  std::string with_names = line;
+  for (Value* v : operands) with_names += text.in_register(v) + "];";
+  text.line("@" + first + " " + with_names);
+  text.emit(e.b)->setConvergent();
+}
+
+}  // namespace kiln::cg

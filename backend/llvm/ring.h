@@ -1,0 +1,39 @@
+// The ring as both roles see it: addresses of slots and mbarriers, waiting, and going on to the next slot.
+#pragma once
+#include "backend/ir/op/ring.h"
+#include "backend/llvm/emitter.h"
+
+namespace kiln::cg {
+
+class Ring {
+ public:
+  Ring(Emitter& e, std::int64_t stages);
+
+  /// Before the roles part: mbarriers start, and every thread knows it.
+  void open();
+  /// i32: shared address of the slot this role stands at.
+  llvm::Value* slot();
+  /// Waits until it is full, or empty.
+  void wait_full() { wait(full_, phase()); }
+  void wait_empty() { wait(empty_, e_.b.CreateXor(phase(), e_.b.getInt32(1))); }
+  /// i32: address of the mbarrier that says the slot is full.
+  llvm::Value* full() { return mbarrier(full_); }
+  llvm::Value* empty() { return mbarrier(empty_); }
+  void next();
+
+ private:
+  llvm::Value* phase();
+  llvm::Value* position();
+  llvm::Value* mbarrier(std::int64_t first);
+  void wait(std::int64_t first, llvm::Value* parity);
+
+  Emitter& e_;
+  const std::int64_t stages_, slot_bytes_;
+  std::int64_t full_ = 0, empty_ = 0;  ///< offsets of the first mbarrier of each kind
+  llvm::Value* base_;                  ///< i32: shared address of the ring
+};
+
+/// The elected thread of each group of `threads` executes `line`, PTX without its predicate.
+void one_of(Emitter& e, int threads, const std::string& line, llvm::ArrayRef<llvm::Value*> operands);
+
+}  // namespace kiln::cg

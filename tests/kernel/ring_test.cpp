@@ -1,0 +1,231 @@
+// Products in loops over blocks of views, as one writes them: on targets with units of a warpgroup their operands
+// travel through a ring that other warps fill. Every type, direction, ragged shape and number of trips, against f64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dsl/kiln.h"
+#include "tests/kernel/every_device.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/ptxas.h"
+
+namespace {
+using namespace kiln;
+using kiln::test::buffer_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Blocks {
+  int m = 128, n = 128, k = 64;
+  int promote = 0;
+};
+
+template <class A, class B, class C, class S>
+constinit auto matmul = kernel("matmul", [](View<const A, 2> a, View<const B, 2> b, View<C, 2> c, Tune<Blocks> t) {
+  Scalar m = program_id(0) * t.m, n = program_id(1) * t.n;
+  Tile acc = zeros(dtype_of<S>, {t.m, t.n});
+  for (auto k : range(0, a.size(1), t.k))
+    acc = dot(a.load({m, k}, {t.m, t.k}), b.load({k, n}, {t.k, t.n}), acc, {.promote = t.promote});
+  c.store({m, n}, acc.template cast<C>());
+});
+
+template <class T>
+std::vector<T> numbers(std::size_t n, unsigned seed) {
+  std::vector<T> v(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const int x = int((i + seed) * 2654435761u >> 12 & 0xff) - 128;
+    if constexpr (std::is_integral_v<T>) v[i] = T(x);
+    else v[i] = T(float(x) / 61);
+  }
+  return v;
+}
+template <class T>
+double real(T x) {
+  if constexpr (std::is_arithmetic_v<T>) return double(x);
+  else return double(float(x));
+}
+
+/// A matrix in memory: rows or columns follow each other `pitch` elements apart; what lies between is NaN or large.
+template <class T>
+struct Stored {
+  std::vector<T> memory;
+  std::int64_t rows, columns, pitch;
+  bool by_columns;
+  std::array<std::int64_t, 2> strides() const {
+    return by_columns ? std::array<std::int64_t, 2>{1, pitch} : std::array<std::int64_t, 2>{pitch, 1};
+  }
+};
+template <class T>
+Stored<T> stored(const std::vector<T>& x, std::int64_t rows, std::int64_t columns, bool by_columns) {
+  const std::int64_t line = by_columns ? rows : columns, lines = by_columns ? columns : rows;
+  const std::int64_t pitch = (line + 15) / 16 * 16 + 16;
+  T rest;
+  if constexpr (std::is_integral_v<T>) rest = T(99);
+  else rest = T(std::numeric_limits<float>::quiet_NaN());
+  Stored<T> s{std::vector<T>(std::size_t(lines * pitch), rest), rows, columns, pitch, by_columns};
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j)
+      s.memory[std::size_t(by_columns ? j * pitch + i : i * pitch + j)] = x[std::size_t(i * columns + j)];
+  return s;
+}
+
+struct Case {
+  int m, n, k;
+  Blocks blocks;
+  bool a_columns = false, b_columns = false;
+};
+
+template <class A, class B, class C, class S = float>
+void expect_product(const Device& d, const Case& x, double relative) {
+  const auto a = numbers<A>(std::size_t(x.m * x.k), 1);
+  const auto b = numbers<B>(std::size_t(x.k * x.n), 2);
+  const Stored<A> sa = stored(a, x.m, x.k, x.a_columns);
+  const Stored<B> sb = stored(b, x.k, x.n, x.b_columns);
+  Buffer<A> da = buffer_of(d, sa.memory);
+  Buffer<B> db = buffer_of(d, sb.memory);
+  Buffer<C> dc(d, std::size_t(x.m * x.n));
+  dc.fill_bytes(0xff);
+  const Stream s(d);
+  const Grid grid{(x.m + x.blocks.m - 1) / x.blocks.m, (x.n + x.blocks.n - 1) / x.blocks.n};
+  matmul<A, B, C, S>.launch(s, grid, {da, {x.m, x.k}, sa.strides()}, {db, {x.k, x.n}, sb.strides()}, {dc, {x.m, x.n}},
+                            x.blocks);
+  s.synchronize();
+  const std::vector<C> got = dc.to_vector();
+  for (int i = 0; i < x.m; ++i)
+    for (int j = 0; j < x.n; ++j) {
+      double want = 0, magnitude = 0;
+      for (int k = 0; k < x.k; ++k) {
+        const double p = real(a[std::size_t(i * x.k + k)]) * real(b[std::size_t(k * x.n + j)]);
+        want += p;
+        magnitude += std::abs(p);
+      }
+      ASSERT_NEAR(real(got[std::size_t(i * x.n + j)]), want, relative * magnitude)
+          << d.name() << " " << x.m << "x" << x.n << "x" << x.k << " at " << i << ", " << j;
+    }
+}
+
+constexpr double kBf16 = 0x1p-8, kSums = 0x1p-14;
+
+TEST(Ring, WholeAndRaggedBlocks) {
+  for (const Device& d : kiln::test::devices())
+    for (const Case& c : {Case{128, 128, 64, {}},
+                          {128, 128, 640, {}},
+                          {300, 136, 200, {}},
+                          {1, 1, 1, {}},
+                          {129, 127, 65, {}},
+                          {2, 7, 63, {}}})
+      expect_product<bf16, bf16, float>(d, c, kSums);
+}
+
+TEST(Ring, BlocksOfEveryForm) {
+  for (const Device& d : kiln::test::devices())
+    for (const Blocks& b : {Blocks{64, 8, 64},
+                            {64, 256, 64},
+                            {128, 256, 64},
+                            {256, 128, 64},
+                            {128, 192, 64},
+                            {64, 16, 128},
+                            {128, 24, 128},
+                            {256, 64, 64}})
+      expect_product<bf16, bf16, bf16>(d, {260, 200, 150, b}, kBf16);
+}
+
+TEST(Ring, OperandsOfEitherDirection) {
+  for (const Device& d : kiln::test::devices())
+    for (int direction = 0; direction < 4; ++direction)
+      for (const Blocks& b : {Blocks{128, 128, 64}, {64, 64, 128}, {128, 256, 64}, {256, 64, 64}})
+        expect_product<f16, f16, float>(d, {200, 270, 190, b, direction % 2 == 1, direction > 1}, kSums);
+}
+
+TEST(Ring, ElementsOfOneByte) {
+  for (const Device& d : kiln::test::devices())
+    for (const Blocks& b : {Blocks{128, 128, 128}, {64, 256, 128}}) {
+      const Case c{150, 140, 300, b, false, true};
+      expect_product<std::int8_t, std::int8_t, std::int32_t, std::int32_t>(d, c, 0);
+      expect_product<std::uint8_t, std::int8_t, std::int32_t, std::int32_t>(d, c, 0);
+      expect_product<f8e4m3, f8e4m3, float>(d, c, 0x1p-12);
+      expect_product<f8e4m3, f8e5m2, float>(d, c, 0x1p-12);
+      expect_product<f8e5m2, f8e5m2, float>(d, c, 0x1p-12);
+    }
+}
+
+TEST(Ring, SumsArePromoted) {
+  for (const Device& d : kiln::test::devices())
+    for (int promote : {32, 64, 128, 256})
+      expect_product<f8e4m3, f8e4m3, float>(d, {128, 128, 300, {128, 128, 128, promote}, false, true}, 0x1p-12);
+}
+
+TEST(Ring, NoTripsGiveZeros) {
+  for (const Device& d : kiln::test::devices()) {
+    Buffer<bf16> a(d, 128), b(d, 128);
+    Buffer<float> c(d, 128 * 128);
+    c.fill_bytes(0xff);
+    const Stream s(d);
+    matmul<bf16, bf16, float, float>.launch(s, 1, {a, {128, 0}, {16, 1}}, {b, {0, 128}, {128, 1}}, {c, {128, 128}}, {});
+    s.synchronize();
+    for (float x : c.to_vector()) ASSERT_EQ(x, 0) << d.name();
+  }
+}
+
+// Two runs give the same bits, and a row's do not depend on how many rows there are.
+TEST(Ring, BitsDependOnTheRowAlone) {
+  for (const Device& d : kiln::test::devices()) {
+    const auto a = numbers<bf16>(300 * 256, 1), b = numbers<bf16>(256 * 128, 2);
+    Buffer<bf16> x = buffer_of(d, a), y = buffer_of(d, b);
+    const Stream s(d);
+    std::vector<std::vector<float>> results;
+    for (int rows : {300, 300, 65}) {
+      Buffer<float> c(d, std::size_t(rows * 128));
+      matmul<bf16, bf16, float, float>.launch(s, Grid{(rows + 127) / 128, 1}, {x, {rows, 256}}, {y, {256, 128}},
+                                              {c, {rows, 128}}, {});
+      s.synchronize();
+      results.push_back(c.to_vector());
+    }
+    EXPECT_EQ(results[0], results[1]);
+    results[0].resize(results[2].size());
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+// --- which way a program goes ----------------------------------------------------------------------------------------
+
+std::string ptx_of(const char* arch, std::array<std::int64_t, 2> strides = {256, 1}, Blocks blocks = {}) {
+  const Device d = Device::simulator(arch);
+  Buffer<bf16> a(d, 256 * 256), b(d, 256 * 256), c(d, 256 * 256);
+  return matmul<bf16, bf16, bf16, float>
+      .image(d, {a, {128, 128}, strides}, {b, {128, 128}, {256, 1}}, {c, {128, 128}}, blocks)
+      .ptx;
+}
+
+TEST(Ring, IsThereWhereTheTargetHasIt) {
+  const std::string hopper = ptx_of("sm_90a");
+  for (const char* part : {"wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg.inc", "setmaxnreg.dec"})
+    EXPECT_THAT(hopper, HasSubstr(part));
+  for (const char* arch : {"sm_80", "sm_89", "sm_100a"}) EXPECT_THAT(ptx_of(arch), Not(HasSubstr("wgmma"))) << arch;
+}
+
+TEST(Ring, IsNotThereForWhatNoTensorMapTakes) {
+  EXPECT_THAT(ptx_of("sm_90a", {249, 1}), Not(HasSubstr("wgmma")));                  // rows at no multiple of 16 bytes
+  EXPECT_THAT(ptx_of("sm_90a", {2, 2}), Not(HasSubstr("wgmma")));                    // no axis is contiguous
+  EXPECT_THAT(ptx_of("sm_90a", {256, 1}, {128, 128, 48}), Not(HasSubstr("wgmma")));  // no whole lines
+  EXPECT_THAT(ptx_of("sm_90a", {256, 1}, {32, 128, 64}), Not(HasSubstr("wgmma")));   // no 64 rows
+}
+
+TEST(Ring, TheAssemblerTakesItWithoutSpilling) {
+  const auto tool = kiln::test::ptxas();
+  if (!tool) GTEST_SKIP() << "ptxas is not installed";
+  for (const Blocks& b : {Blocks{128, 256, 64}, {256, 128, 64}, {64, 256, 64}, {128, 128, 64}}) {
+    const kiln::test::Assembly a = kiln::test::assemble(*tool, ptx_of("sm_90a", {256, 1}, b), "sm_90a");
+    EXPECT_TRUE(a.accepted) << a.log;
+    EXPECT_THAT(a.log, HasSubstr("0 bytes stack frame, 0 bytes spill stores")) << b.m << "x" << b.n;
+    for (const char* trouble : {"C75", "C76", "warning"})  // serialised products; ignored setmaxnreg
+      EXPECT_THAT(a.log, Not(HasSubstr(trouble))) << b.m << "x" << b.n;
+  }
+}
+
+}  // namespace
