@@ -129,16 +129,12 @@ constinit auto copy = kernel("copy", [](In<float> x, Out<float> y, Int n, Tune<B
   store(y + i, v, mask);
 });
 
-constinit auto matmul = kernel("matmul", [](In<float> a, In<float> b, Out<float> c, Int M, Int N, Int K, Const<int> BM,
+constinit auto matmul = kernel("matmul", [](View<const bf16, 2> a, View<const bf16, 2> b, View<bf16, 2> c, Const<int> BM,
                                             Const<int> BN, Const<int> BK) {
-  Tile m = expand(program_id(1) * BM + arange(BM), 1), n = program_id(0) * BN + arange(BN);
+  Scalar m = program_id(0) * BM, n = program_id(1) * BN;
   Tile acc = zeros(f32, {BM, BN});
-  for (Scalar k : range(0, K, BK)) {
-    Tile kx = k + arange(BK), ky = expand(kx, 1);
-    Tile x = load(a + (m * K + kx), m < M && kx < K), y = load(b + (ky * N + n), ky < K && n < N);
-    acc = dot(x, y, acc);
-  }
-  store(c + (m * N + n), acc, m < M && n < N);
+  for (Scalar k : range(0, a.size(1), BK)) acc = dot(a.load({m, k}, {BM, BK}), b.load({k, n}, {BK, BN}), acc);
+  c.store({m, n}, acc.cast<bf16>());
 });
 
 // The backward pass calls this with the gradient as x: the same seed and offsets give the same mask.
@@ -267,14 +263,17 @@ TEST_F(LanguagePage, RunsPtx) {
 
 TEST_F(LanguagePage, MultipliesMatrices) {
   const int m = 20, n = 33, k = 40;
-  std::vector<float> x(std::size_t(m * k)), y(std::size_t(k * n)), want(std::size_t(m * n));
-  for (int i = 0; i < m * k; ++i) x[std::size_t(i)] = float(i % 7 - 3);
-  for (int i = 0; i < k * n; ++i) y[std::size_t(i)] = float(i % 5 - 2);
+  std::vector<bf16> x(std::size_t(m * k)), y(std::size_t(k * n));
+  std::vector<float> want(std::size_t(m * n));  // whole numbers below 256: bf16 has them
+  for (int i = 0; i < m * k; ++i) x[std::size_t(i)] = bf16(float(i % 7 - 3));
+  for (int i = 0; i < k * n; ++i) y[std::size_t(i)] = bf16(float(i % 5 - 2));
   for (int i = 0; i < m * n; ++i)
-    for (int l = 0; l < k; ++l) want[std::size_t(i)] += x[std::size_t(i / n * k + l)] * y[std::size_t(l * n + i % n)];
-  auto a = buffer(x), b = buffer(y), c = buffer(std::vector<float>(std::size_t(m * n)));
-  matmul.launch(stream, {cdiv(n, 32), cdiv(m, 16)}, a, b, c, m, n, k, 16, 32, 16);
-  EXPECT_EQ(c.to_vector(), want);
+    for (int l = 0; l < k; ++l)
+      want[std::size_t(i)] += float(x[std::size_t(i / n * k + l)]) * float(y[std::size_t(l * n + i % n)]);
+  auto a = buffer(x), b = buffer(y), c = buffer(std::vector<bf16>(std::size_t(m * n)));
+  matmul.launch(stream, {cdiv(m, 16), cdiv(n, 32)}, {a, {m, k}}, {b, {k, n}}, {c, {m, n}}, 16, 32, 16);
+  const std::vector<bf16> got = c.to_vector();
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(float(got[i]), want[i]) << i;
 }
 
 TEST_F(LanguagePage, DropsTheSameElementsAgain) {
