@@ -168,7 +168,7 @@ TEST_F(Runner, StopsOnlyAtTheKernelThatIsNamed) {
   EXPECT_FALSE(fs::exists(dir_) && !fs::is_empty(dir_));
   set("KILN_STOP_AFTER", "choose-exec@" + traced().name);
   EXPECT_THROW(run(traced()), UserError);
-  EXPECT_THAT(files(), ElementsAre("04-choose-exec.kir"));
+  EXPECT_THAT(files(), ElementsAre(file_of("choose-exec")));
 }
 
 TEST_F(Runner, OverrideReplacesTheResultOfAPass) {
