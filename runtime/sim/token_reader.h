@@ -1,7 +1,5 @@
 // The tokens of a PTX text, read one after another: words, numbers and brackets, for recursive descent.
 #pragma once
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -32,17 +30,18 @@ class TokenReader {
 
   [[noreturn]] void fail(const std::string& what) const { fail_at(peek().line, what); }
   [[noreturn]] static void fail_at(std::uint32_t line, const std::string& what) {
-    throw DeviceError(fmt::format("ptx:{}: {}", line, what));
+    throw DeviceError("ptx:" + std::to_string(line) + ": " + what);
   }
+  static std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
   std::string shown() const {
-    return peek().kind == Token::Kind::End ? "the end of the text" : fmt::format("'{}'", peek().text);
+    return peek().kind == Token::Kind::End ? "the end of the text" : quoted(peek().text);
   }
 
   /// Counts how deep the caller is nested while it lives.
   class Deeper {
    public:
     explicit Deeper(TokenReader& p) : p_(p) {
-      if (++p_.depth_ > kDeepest) p_.fail(fmt::format("more than {} pairs of brackets in one another", kDeepest));
+      if (++p_.depth_ > kDeepest) p_.fail("more than " + std::to_string(kDeepest) + " pairs of brackets in one another");
     }
     ~Deeper() { --p_.depth_; }
     Deeper(const Deeper&) = delete;
@@ -53,15 +52,15 @@ class TokenReader {
   };
 
   void expect(char c) {
-    if (!accept(c)) fail(fmt::format("expected '{}', found {}", c, shown()));
+    if (!accept(c)) fail("expected " + quoted({&c, 1}) + ", found " + shown());
   }
   std::string_view ident(const char* what) {
-    if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected {}, found {}", what, shown()));
+    if (peek().kind != Token::Kind::Ident) fail(std::string("expected ") + what + ", found " + shown());
     return next().text;
   }
   /// The next token of something that must go on.
   void next_of(const char* what) {
-    if (peek().kind == Token::Kind::End) fail(fmt::format("{} is never closed", what));
+    if (peek().kind == Token::Kind::End) fail(std::string(what) + " is never closed");
     next();
   }
   void skip_braces() {
@@ -76,7 +75,7 @@ class TokenReader {
   // --- numbers ---
   std::int64_t integer() {
     const bool minus = accept('-');
-    if (peek().kind != Token::Kind::Number) fail(fmt::format("expected a number, found {}", shown()));
+    if (peek().kind != Token::Kind::Number) fail("expected a number, found " + shown());
     std::string_view text = next().text;
     while (!text.empty() && (text.back() == 'U' || text.back() == 'u')) text.remove_suffix(1);
     int base = 10;
@@ -87,7 +86,7 @@ class TokenReader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
     if (error != std::errc() || end != text.data() + text.size()) {
       --at_;
-      fail(fmt::format("'{}' is not an integer", peek().text));
+      fail(quoted(peek().text) + " is not an integer");
     }
     return static_cast<std::int64_t>(minus ? 0 - value : value);
   }
@@ -117,7 +116,7 @@ class TokenReader {
     const std::string_view text = next().text.substr(2);
     std::uint64_t v = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
-    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("'{}' is not a number", text));
+    if (error != std::errc() || end != text.data() + text.size()) fail(quoted(text) + " is not a number");
     if (minus) v ^= kind == Kind::Float32 ? 0x80000000u : 0x8000000000000000u;
     Operand o;
     o.kind = kind;
