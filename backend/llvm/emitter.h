@@ -34,6 +34,7 @@ struct Scratch {
 /// Where a role stands in the function's ring; both roles start at slot 0 of round 0.
 struct RingPosition {
   llvm::AllocaInst *slot = nullptr, *phase = nullptr;  ///< i32; phase: the parity of the round
+  llvm::AllocaInst* behind = nullptr;                  ///< i1: the slot before is still read
 };
 
 class Emitter {

@@ -15,8 +15,11 @@ const ir::Inst& fill_of(Emitter& e) { return e.f.inst(ir::fill_of(e.f)); }
 
 }  // namespace
 
-Ring::Ring(Emitter& e, std::int64_t stages)
-    : e_(e), stages_(stages), slot_bytes_(ir::slot_bytes(e.f, fill_of(e))), base_(e.scratch(fill_of(e)).address) {
+Ring::Ring(Emitter& e)
+    : e_(e),
+      stages_(fill_of(e).i64(ir::AttrKey::stages)),
+      slot_bytes_(ir::slot_bytes(e.f, fill_of(e))),
+      base_(e.scratch(fill_of(e)).address) {
   full_ = stages_ * slot_bytes_;
   empty_ = full_ + stages_ * kMbarrierBytes;
   if (e_.ring.slot != nullptr) return;
@@ -25,6 +28,8 @@ Ring::Ring(Emitter& e, std::int64_t stages)
     *at = entry.CreateAlloca(entry.getInt32Ty());
     entry.CreateStore(entry.getInt32(0), *at);
   }
+  e_.ring.behind = entry.CreateAlloca(entry.getInt1Ty());
+  entry.CreateStore(entry.getFalse(), e_.ring.behind);
 }
 
 void Ring::open() {
@@ -51,14 +56,14 @@ Value* Ring::slot() {
   return e_.b.CreateAdd(base_, e_.b.CreateMul(position(), e_.b.getInt32(std::uint32_t(slot_bytes_))));
 }
 
-Value* Ring::mbarrier(std::int64_t first) {
-  Value* at = e_.b.CreateAdd(base_, e_.b.CreateMul(position(), e_.b.getInt32(kMbarrierBytes)));
+Value* Ring::mbarrier(std::int64_t first, Value* slot) {
+  Value* at = e_.b.CreateAdd(base_, e_.b.CreateMul(slot, e_.b.getInt32(kMbarrierBytes)));
   return e_.b.CreateAdd(at, e_.b.getInt32(std::uint32_t(first)));
 }
 
 void Ring::wait(std::int64_t first, Value* parity) {
   PtxAsm text;
-  const std::string at = text.in_register(mbarrier(first)), want = text.in_register(parity);
+  const std::string at = text.in_register(mbarrier(first, position())), want = text.in_register(parity);
   text.line("{");
   text.line(".reg .pred done;");
   text.line("WAIT_${:uid}:");
@@ -76,17 +81,26 @@ void Ring::next() {
   b.CreateStore(b.CreateSelect(wraps, b.getInt32(0), after), e_.ring.slot);
 }
 
-void one_of(Emitter& e, int threads, const std::string& line, llvm::ArrayRef<Value*> operands) {
-  llvm::IRBuilder<>& entry = e.geometry.entry();
-  Value* tid = entry.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
-  Value* number = entry.CreateAnd(tid, entry.getInt32(std::uint32_t(threads - 1)));
+/// One thread of each warpgroup says that it is done with the slot, where `where` is true (null: always).
+void Ring::arrive(Value* slot, Value* where) {
+  constexpr int kWarpgroup = 128;
+  llvm::IRBuilder<>& b = e_.b;
+  Value* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  Value* speaks = b.CreateICmpEQ(b.CreateAnd(tid, b.getInt32(kWarpgroup - 1)), b.getInt32(0));
+  if (where != nullptr) speaks = b.CreateAnd(speaks, where);
   PtxAsm text;
-  std::vector<std::string> names;
-  const std::string first = text.in(entry.CreateICmpEQ(number, entry.getInt32(0)), 'b');
-  std::string with_names = line;
-  for (Value* v : operands) with_names += text.in_register(v) + "];";
-  text.line("@" + first + " " + with_names);
-  text.emit(e.b)->setConvergent();
+  const std::string who = text.in(speaks, 'b'), at = text.in_register(mbarrier(empty_, slot));
+  text.line(fmt::format("@{} mbarrier.arrive.shared::cta.b64 _, [{}];", who, at));
+  text.emit(b)->setConvergent();
+}
+
+void Ring::release_behind(bool then) {
+  llvm::IRBuilder<>& b = e_.b;
+  Value* here = position();
+  Value* first = b.CreateICmpEQ(here, b.getInt32(0));
+  Value* before = b.CreateSub(b.CreateSelect(first, b.getInt32(std::uint32_t(stages_)), here), b.getInt32(1));
+  arrive(before, b.CreateLoad(b.getInt1Ty(), e_.ring.behind));
+  b.CreateStore(b.getInt1(then), e_.ring.behind);
 }
 
 }  // namespace kiln::cg

@@ -7,7 +7,7 @@ namespace kiln::cg {
 
 class Ring {
  public:
-  Ring(Emitter& e, std::int64_t stages);
+  explicit Ring(Emitter& e);
 
   /// Before the roles part: mbarriers start, and every thread knows it.
   void open();
@@ -17,14 +17,18 @@ class Ring {
   void wait_full() { wait(full_, phase()); }
   void wait_empty() { wait(empty_, e_.b.CreateXor(phase(), e_.b.getInt32(1))); }
   /// i32: address of the mbarrier that says the slot is full.
-  llvm::Value* full() { return mbarrier(full_); }
-  llvm::Value* empty() { return mbarrier(empty_); }
+  llvm::Value* full() { return mbarrier(full_, position()); }
+  /// This warpgroup reads the slot no more.
+  void release() { arrive(position(), nullptr); }
+  /// The same for the slot before, if it has not been released; `then`: whether the slot at hand is still read.
+  void release_behind(bool then);
   void next();
 
  private:
   llvm::Value* phase();
   llvm::Value* position();
-  llvm::Value* mbarrier(std::int64_t first);
+  llvm::Value* mbarrier(std::int64_t first, llvm::Value* slot);
+  void arrive(llvm::Value* slot, llvm::Value* where);
   void wait(std::int64_t first, llvm::Value* parity);
 
   Emitter& e_;
@@ -32,8 +36,5 @@ class Ring {
   std::int64_t full_ = 0, empty_ = 0;  ///< offsets of the first mbarrier of each kind
   llvm::Value* base_;                  ///< i32: shared address of the ring
 };
-
-/// The elected thread of each group of `threads` executes `line`, PTX without its predicate.
-void one_of(Emitter& e, int threads, const std::string& line, llvm::ArrayRef<llvm::Value*> operands);
 
 }  // namespace kiln::cg

@@ -112,10 +112,7 @@ bool place_ring(Function& f, InstId fill, const std::vector<User>& users, std::i
                                        f.name, slot_bytes(f, f.inst(fill)), end, limit, largest_users(f, users)));
   for (std::size_t i = 0; i < users.size(); ++i)
     set_attr(f, users[i].inst, AttrKey::scratch, at[i] + ring_bytes(f, f.inst(fill), stages));
-  walk(f, [&](InstId i) {
-    const Op op = f.inst(i).op;
-    if (op == Op::Fill || op == Op::Take || op == Op::Release) set_attr(f, i, AttrKey::stages, stages);
-  });
+  set_attr(f, fill, AttrKey::stages, stages);
   return true;
 }
 

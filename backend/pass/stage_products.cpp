@@ -7,8 +7,8 @@
 //       …                                     ->      %r = ring_dot unit=bf16 %a, %b, %acc
 //       %b = load %q, %inside                         release
 //       %r = dot unit=bf16 %a, %b, %acc               yield %r
-//       yield %r
-//     }                                             }
+//       yield %r                                    }
+//     }                                             settle
 //
 // Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What
 // this needs, and what makes a loop stay as it is:
@@ -51,6 +51,7 @@ class Loop {
   /// Finds the products whose operands can travel; whether there is one.
   bool find();
   void rewrite();
+  void run_behind(InstId product, InstId release);
 
  private:
   const Inst& inst(InstId i) const { return f_.inst(i); }
@@ -206,6 +207,7 @@ void Loop::rewrite() {
         std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.load == f_.def(v); });
     return std::size_t(at - operands_.begin());
   };
+  InstId product = kNone;
   for (InstId i : dots_) {
     const Inst dot = inst(i);
     const std::size_t a = number(dot.operands[0]), b = number(dot.operands[1]);
@@ -214,14 +216,37 @@ void Loop::rewrite() {
     const std::vector<Attr> attrs{{AttrKey::extents, std::vector<std::int64_t>{m, n, k}},
                                   {AttrKey::along, std::vector<std::int64_t>{along[a], along[b]}},
                                   {AttrKey::unit, std::int64_t(unit_of(dot))}};
-    const InstId product = insert_op(
-        f_, i, Op::RingDot, {inst(take).results[a], inst(take).results[b], dot.operands[2]}, attrs, {}, dot.loc);
+    product = insert_op(f_, i, Op::RingDot, {inst(take).results[a], inst(take).results[b], dot.operands[2]}, attrs, {},
+                        dot.loc);
     set_attr(f_, product, AttrKey::promote, dot.i64(AttrKey::promote));
     f_.replace_all_uses(dot.results[0], inst(product).results[0]);
     f_.remove(i);
   }
   for (const Operand& o : operands_) f_.remove(o.load);
-  insert_op(f_, f_.region(body_).insts.back(), Op::Release, {}, {{AttrKey::extents, extents}}, {}, loc);
+  const InstId release = insert_op(f_, f_.region(body_).insts.back(), Op::Release, {}, {}, {}, loc);
+  if (product != kNone) run_behind(product, release);
+}
+
+/// A product that nothing in the loop looks at, but the next trip's, goes on while the trip ends: it is done when the
+/// next one is issued, and behind the loop.
+void Loop::run_behind(InstId product, InstId release) {
+  const Region& body = f_.region(body_);
+  const Value sum = inst(product).results[0], start = inst(product).operands[2];
+  const std::vector<Value> yields = inst(body.insts.back()).operands;
+  const auto carried = std::size_t(std::find(yields.begin(), yields.end(), sum) - yields.begin());
+  if (dots_.size() != 1 || f_.use_count(sum) != 1 || carried == yields.size() || f_.use_count(start) != 1 ||
+      start != body.params[carried + 1] || inst(product).i64(AttrKey::promote) != 0)
+    return;
+  set_attr(f_, product, AttrKey::behind, 1);
+  set_attr(f_, release, AttrKey::behind, 1);
+  const std::vector<InstId>& around = f_.region(inst(loop_).parent).insts;
+  const auto next = std::find(around.begin(), around.end(), loop_) + 1;
+  const Value result = inst(loop_).results[carried];
+  const InstId settle = f_.create(Op::Settle, {result}, {f_.type(result)}, {}, inst(product).loc);
+  if (next == around.end()) f_.append(inst(loop_).parent, settle);
+  else f_.insert_before(*next, settle);
+  f_.replace_all_uses(result, inst(settle).results[0]);
+  f_.set_operand(settle, 0, result);
 }
 
 /// Ops that count on all threads of the block being the program's.

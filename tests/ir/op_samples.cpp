@@ -259,8 +259,10 @@ param "n" : index access=read
   fill extents=[64,64,128,16] along=[1,0] stages=3 scratch=1024 %0, %1, %1, %1, %1, %1, %1, %0, %1, %1, %1, %1, %1, %1
 })";
     case Op::Take:
-      return "{\n  %0, %1 = take extents=[64,64,128,16] stages=2 : ptr<shared bf16>, ptr<shared f16>\n}";
-    case Op::Release: return "{\n  release extents=[64,64]\n}";
+      return "{\n  %0, %1 = take extents=[64,64,128,16] : ptr<shared bf16>, ptr<shared f16>\n}";
+    case Op::Release: return "{\n  release\n  release behind=1\n}";
+    case Op::Settle:
+      return "{\n  %0 = constant value=f32(0) : f32\n  %1 = splat %0 : tile<64x8xf32>\n  %2 = settle %1 : tile<64x8xf32>\n}";
     case Op::RingDot:
       return R"({
   %0, %1 = take extents=[64,64,64,128] : ptr<shared bf16>, ptr<shared bf16>

@@ -12,6 +12,7 @@
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/knob.h"
 #include "tests/support/ptxas.h"
 
 namespace {
@@ -192,6 +193,82 @@ TEST(Ring, BitsDependOnTheRowAlone) {
   }
 }
 
+constinit auto two_products = kernel(
+    "two_products", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c, View<float, 2> e, Int rounds) {
+      Scalar m = program_id(0) * 64;
+      Tile sum = zeros(DType::f32, {64, 64}), weighted = zeros(DType::f32, {64, 64});
+      for (auto round : range(0, rounds))
+        for (auto k : range(0, a.size(1), 64)) {
+          Tile x = a.load({m, k}, {64, 64}), y = b.load({k, 0}, {64, 64});
+          sum = dot(x, y, sum);
+          weighted = dot(x, y, weighted * 0.5f + round.cast(DType::f32));
+        }
+      c.store({m, 0}, sum);
+      e.store({m, 0}, weighted);
+    });
+
+// Two products share their operands, one of them looks at its sums in every trip, and the loop is inside another one.
+TEST(Ring, SeveralProductsInNestedLoops) {
+  constexpr int kM = 100, kK = 130, kRounds = 3;
+  const auto a = numbers<bf16>(kM * kK, 1), b = numbers<bf16>(kK * 64, 2);
+  const Stored<bf16> sa = stored(a, kM, kK, false);
+  for (const Device& d : kiln::test::devices()) {
+    Buffer<bf16> x = buffer_of(d, sa.memory), y = buffer_of(d, b);
+    Buffer<float> c(d, kM * 64), e(d, kM * 64);
+    const Stream s(d);
+    two_products.launch(s, 2, {x, {kM, kK}, sa.strides()}, {y, {kK, 64}}, {c, {kM, 64}}, {e, {kM, 64}}, kRounds);
+    s.synchronize();
+    const auto sums = c.to_vector(), weighted = e.to_vector();
+    for (int i = 0; i < kM; ++i)
+      for (int j = 0; j < 64; ++j) {
+        double sum = 0, half = 0;
+        for (int round = 0; round < kRounds; ++round)
+          for (int k = 0; k < kK; k += 64) {
+            double p = 0;
+            for (int l = k; l < std::min(k + 64, kK); ++l)
+              p += real(a[std::size_t(i * kK + l)]) * real(b[std::size_t(l * 64 + j)]);
+            sum += p;
+            half = half / 2 + round + p;
+          }
+        ASSERT_NEAR(sums[std::size_t(i * 64 + j)], sum, 0.05) << d.name();
+        ASSERT_NEAR(weighted[std::size_t(i * 64 + j)], half, 0.05) << d.name();
+      }
+  }
+}
+
+constinit auto guarded =
+    kernel("guarded", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c, Int most) {
+      Scalar m = program_id(0) * 64;
+      Tile sum = zeros(DType::f32, {64, 64});
+      if_(program_id(0) < most, [&] {
+        for (auto k : range(0, a.size(1), 64)) sum = dot(a.load({m, k}, {64, 64}), b.load({k, 0}, {64, 64}), sum);
+      });
+      c.store({m, 0}, sum + 1.f);
+    });
+
+TEST(Ring, ALoopThatSomeProgramsSkip) {
+  const std::vector<bf16> ones(128 * 128, bf16(1.f));
+  for (const Device& d : kiln::test::devices()) {
+    Buffer<bf16> x = buffer_of(d, ones), y = buffer_of(d, ones);
+    Buffer<float> c(d, 128 * 64);
+    const Stream s(d);
+    guarded.launch(s, 2, {x, {128, 128}}, {y, {128, 64}}, {c, {128, 64}}, 1);
+    s.synchronize();
+    const auto got = c.to_vector();
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], i < 64 * 64 ? 129 : 1) << d.name() << " " << i;
+  }
+}
+
+// Late, early and at random moments: whoever depends on luck differs in one of them.
+TEST(Ring, EveryScheduleOfTheSimulator) {
+  for (const char* schedule : {"late", "early", "random:1", "random:2", "random:3"}) {
+    const kiln::test::Knob set("KILN_SIM_SCHEDULE", schedule);
+    const Device d = Device::simulator("sm_90a");
+    expect_product<bf16, bf16, float>(d, {200, 136, 640, {}}, kSums);
+    expect_product<f8e4m3, f8e4m3, float>(d, {128, 128, 640, {128, 128, 128, 128}, false, true}, 0x1p-12);
+  }
+}
+
 // --- which way a program goes ----------------------------------------------------------------------------------------
 
 std::string ptx_of(const char* arch, std::array<std::int64_t, 2> strides = {256, 1}, Blocks blocks = {}) {
@@ -204,7 +281,8 @@ std::string ptx_of(const char* arch, std::array<std::int64_t, 2> strides = {256,
 
 TEST(Ring, IsThereWhereTheTargetHasIt) {
   const std::string hopper = ptx_of("sm_90a");
-  for (const char* part : {"wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg.inc", "setmaxnreg.dec"})
+  for (const char* part : {"wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg.inc", "setmaxnreg.dec",
+                           "wgmma.wait_group.sync.aligned 1;"})  // one product goes on while the next is issued
     EXPECT_THAT(hopper, HasSubstr(part));
   for (const char* arch : {"sm_80", "sm_89", "sm_100a"}) EXPECT_THAT(ptx_of(arch), Not(HasSubstr("wgmma"))) << arch;
 }

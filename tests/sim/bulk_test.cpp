@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "runtime/base/float16.h"
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/schedules.h"
 #include "tests/sim/thread_program.h"
 

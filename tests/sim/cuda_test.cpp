@@ -1,6 +1,6 @@
 // Ordinary CUDA C++ kernels (cuda/*.cu) compiled by nvcc, run small against plain references.
 #include "tests/sim/cuda_test.h"
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/sim/heap.h"
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "runtime/sim/shadow.h"
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/thread_program.h"
 
 namespace kiln::test {

@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/profile.h"
 #include "tests/sim/data_files.h"
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/ptx_fixture.h"
 
 namespace kiln::test {

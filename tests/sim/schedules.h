@@ -2,7 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 
 namespace kiln::test {
 

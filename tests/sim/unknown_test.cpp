@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/thread_program.h"
 
 namespace kiln::test {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/sim/knob.h"
+#include "tests/support/knob.h"
 #include "tests/sim/matrix_numbers.h"
 #include "tests/sim/thread_program.h"
 

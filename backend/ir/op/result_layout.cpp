@@ -35,6 +35,7 @@ std::optional<LinearLayout> result_layout(const Function& f, const Inst& inst, s
     case Op::Select:
     case Op::PtrAdd:
     case Op::Opaque:
+    case Op::Settle:
     case Op::Flip:
     case Op::Scan:
     case Op::Sort: return l;

@@ -64,7 +64,7 @@ void copy_block(Emitter& e, const ir::Inst& fill, std::size_t number, const ir::
 void emit_Block(Emitter&, const ir::Inst&) { throw InternalError("a block after expand-blocks"); }
 
 void emit_Fill(Emitter& e, const ir::Inst& inst) {
-  Ring ring(e, inst.i64(ir::AttrKey::stages));
+  Ring ring(e);
   ring.wait_empty();
   std::int64_t total = 0;
   const std::vector<ir::RingBlock> blocks = ir::ring_blocks(e.f, inst);
@@ -78,7 +78,7 @@ void emit_Fill(Emitter& e, const ir::Inst& inst) {
 }
 
 void emit_Take(Emitter& e, const ir::Inst& inst) {
-  Ring ring(e, inst.i64(ir::AttrKey::stages));
+  Ring ring(e);
   ring.wait_full();
   Value* slot = ring.slot();
   const std::vector<ir::RingBlock> blocks = ir::ring_blocks(e.f, e.f.inst(ir::fill_of(e.f)));
@@ -91,8 +91,9 @@ void emit_Take(Emitter& e, const ir::Inst& inst) {
 }
 
 void emit_Release(Emitter& e, const ir::Inst& inst) {
-  Ring ring(e, inst.i64(ir::AttrKey::stages));
-  one_of(e, kWarpgroup, "mbarrier.arrive.shared::cta.b64 _, [", {ring.empty()});
+  Ring ring(e);
+  if (inst.flag(ir::AttrKey::behind)) ring.release_behind(/*then=*/true);
+  else ring.release();
   ring.next();
 }
 
@@ -100,7 +101,7 @@ void emit_Release(Emitter& e, const ir::Inst& inst) {
 
 void emit_Partitions(Emitter& e, const ir::Inst& inst) {
   llvm::IRBuilder<>& b = e.b;
-  Ring(e, e.f.inst(ir::fill_of(e.f)).i64(ir::AttrKey::stages)).open();
+  Ring(e).open();
   const auto block = [&](const char* name) { return llvm::BasicBlock::Create(e.c.context(), name, e.kernel); };
   llvm::BasicBlock *producer = block("producer"), *elected = block("fill"), *consumer = block("consumer"),
                    *exit = block("exit");
@@ -157,6 +158,35 @@ const char* element_name(DType d) {
   }
 }
 
+void plain(llvm::IRBuilder<>& b, const char* text) {
+  PtxAsm line;
+  line.line(text);
+  line.emit(b)->setConvergent();
+}
+
+/// PTX over registers that are $0, $1, … and change; then the inputs. Whatever moves the registers there stands before
+/// it.
+void statement(llvm::IRBuilder<>& b, const std::string& text, std::vector<Value*>& sums,
+               llvm::ArrayRef<Value*> inputs = {}) {
+  std::vector<llvm::Type*> outs(sums.size(), sums[0]->getType()), ins = outs;
+  std::vector<Value*> values = sums;
+  const char* kind = sums[0]->getType()->isFloatTy() ? "f" : "r";
+  std::string constraints;
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{}={}", i ? "," : "", kind);
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format(",{}", i);
+  for (Value* v : inputs) {
+    constraints += ",r";
+    ins.push_back(v->getType());
+    values.push_back(v);
+  }
+  auto* type = llvm::FunctionType::get(llvm::StructType::get(b.getContext(), outs), ins, false);
+  llvm::CallInst* call =
+      b.CreateCall(llvm::InlineAsm::get(type, text, constraints + ",~{memory}", /*hasSideEffects=*/true), values);
+  call->setDoesNotThrow();
+  call->setConvergent();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = b.CreateExtractValue(call, unsigned(i));
+}
+
 class WarpgroupProduct {
  public:
   WarpgroupProduct(Emitter& e, const ir::Inst& inst);
@@ -165,9 +195,7 @@ class WarpgroupProduct {
  private:
   Descriptor descriptor(std::size_t operand);
   void multiply(std::int64_t k, bool starts);
-  void statement(const std::string& text, std::size_t block, llvm::ArrayRef<Value*> inputs);
-  void plain(const char* text);
-  void wait();
+  void wait(int pending);
 
   Emitter& e_;
   llvm::IRBuilder<>& b_;
@@ -214,34 +242,6 @@ Descriptor WarpgroupProduct::descriptor(std::size_t operand) {
   return d;
 }
 
-void WarpgroupProduct::plain(const char* text) {
-  PtxAsm line;
-  line.line(text);
-  line.emit(b_)->setConvergent();
-}
-
-/// PTX over the registers of one block, which are $0, $1, … and change; then the inputs.
-void WarpgroupProduct::statement(const std::string& text, std::size_t block, llvm::ArrayRef<Value*> inputs) {
-  std::vector<Value*>& sums = sums_[block];
-  std::vector<llvm::Type*> outs(sums.size(), sums[0]->getType()), ins = outs;
-  std::vector<Value*> values = sums;
-  const char* kind = sums[0]->getType()->isFloatTy() ? "f" : "r";
-  std::string constraints;
-  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{}={}", i ? "," : "", kind);
-  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format(",{}", i);
-  for (Value* v : inputs) {
-    constraints += ",r";
-    ins.push_back(v->getType());
-    values.push_back(v);
-  }
-  auto* type = llvm::FunctionType::get(llvm::StructType::get(b_.getContext(), outs), ins, false);
-  llvm::CallInst* call =
-      b_.CreateCall(llvm::InlineAsm::get(type, text, constraints + ",~{memory}", /*hasSideEffects=*/true), values);
-  call->setDoesNotThrow();
-  call->setConvergent();
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = b_.CreateExtractValue(call, unsigned(i));
-}
-
 /// All blocks at position k; `starts`: sums begin with this product.
 void WarpgroupProduct::multiply(std::int64_t k, bool starts) {
   const bool is_int = ir::unit_of(inst_) == ir::DotUnit::I8, is_16_bit = bytes(left_.block.dtype) == 2;
@@ -261,15 +261,15 @@ void WarpgroupProduct::multiply(std::int64_t k, bool starts) {
         "adds{};\n\t}}",
         starts ? 0 : 1, 2 * n, kHighWord, 2 * n + 1, kHighWord, n_, step_, is_int ? "s32" : "f32",
         element_name(left_.block.dtype), element_name(right_.block.dtype), registers, modifiers);
-    statement(text, block, {moved(left_, row), moved(right_, 0)});
+    statement(b_, text, sums_[block], {moved(left_, row), moved(right_, 0)});
   }
 }
 
-/// Until all products are done; their registers are redefined here.
-void WarpgroupProduct::wait() {
-  plain("wgmma.commit_group.sync.aligned;");
-  for (std::size_t block = 0; block < sums_.size(); ++block)
-    statement(block == 0 ? "wgmma.wait_group.sync.aligned 0;" : "", block, {});
+/// Until no more than `pending` products go on; their registers are redefined here.
+void WarpgroupProduct::wait(int pending) {
+  plain(b_, "wgmma.commit_group.sync.aligned;");
+  const std::string text = fmt::format("wgmma.wait_group.sync.aligned {};", pending);
+  for (std::size_t block = 0; block < sums_.size(); ++block) statement(b_, block == 0 ? text : "", sums_[block]);
 }
 
 TileValue WarpgroupProduct::emit() {
@@ -290,9 +290,9 @@ TileValue WarpgroupProduct::emit() {
   const std::int64_t group = promote > 0 ? promote : k_;
   for (std::int64_t from = 0; from < k_; from += group) {
     // Ties the registers, so that whatever moves them there stands before it.
-    for (std::size_t block = 0; block < rows; ++block) statement("wgmma.fence.sync.aligned;", block, {});
+    for (std::vector<Value*>& block : sums_) statement(b_, "wgmma.fence.sync.aligned;", block);
     for (std::int64_t k = from; k < std::min(from + group, k_); k += step_) multiply(k, promote > 0 && k == from);
-    wait();
+    wait(inst_.flag(ir::AttrKey::behind) ? 1 : 0);
     if (promote == 0) continue;
     for (std::size_t block = 0; block < rows; ++block)
       for (std::size_t i = 0; i < each; ++i) {
@@ -309,6 +309,20 @@ TileValue WarpgroupProduct::emit() {
 }
 
 }  // namespace
+
+// The registers of all blocks at once: what waits for them must not be moved in front of it.
+void emit_Settle(Emitter& e, const ir::Inst& inst) {
+  const TileValue x = e.as_plain(inst.operands[0]);
+  std::vector<Value*> sums;
+  for (const TileValue::Reg& r : x.regs)
+    if (r.v != nullptr) sums.push_back(r.v);
+  statement(e.b, "wgmma.wait_group.sync.aligned 0;", sums);
+  Ring(e).release_behind(/*then=*/false);
+  TileValue result;
+  std::size_t next = 0;
+  for (const TileValue::Reg& r : x.regs) result.regs.push_back({r.v == nullptr ? nullptr : sums[next++], 0});
+  e.set(inst.results[0], std::move(result));
+}
 
 void emit_RingDot(Emitter& e, const ir::Inst& inst) { e.set(inst.results[0], WarpgroupProduct(e, inst).emit()); }
 
