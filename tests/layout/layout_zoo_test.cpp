@@ -90,6 +90,57 @@ TEST(ProductBlocks, EveryShapeIsCovered) {
     }
 }
 
+// PTX ISA, "matrix fragments for mma.m16n8k16": rows of lanes, two neighbours, eight rows below.
+TEST(MatrixBlocks, AreTheInstructionsFragments) {
+  const LinearLayout l = matrix_blocks({16, 8}, 16, 1);
+  for (std::int64_t lane = 0; lane < 32; ++lane)
+    for (std::int64_t r = 0; r < 4; ++r)
+      EXPECT_EQ(l.apply({{Hw::Register, r}, {Hw::Lane, lane}}),
+                (LinearLayout::Coord{lane / 4 + 8 * (r / 2), lane % 4 * 2 + r % 2}));
+}
+
+TEST(MatrixBlocks, EveryShapeIsCovered) {
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{
+           {1, 1}, {1, 64}, {64, 1}, {3, 5}, {16, 16}, {2, 100}, {256, 8}, {5, 7, 9}, {64, 4, 4}, {128, 256}})
+    for (int m : {8, 16})
+      for (int warps : {1, 4, 16}) {
+        const LinearLayout l = matrix_blocks(shape, m, warps);
+        EXPECT_TRUE(l.surjective()) << l.str();
+        EXPECT_EQ(l.free_bits(Hw::Register), 0) << l.str();
+        EXPECT_EQ(l.in_bits(Hw::Lane), 5);
+        EXPECT_EQ(l.in_size(Hw::Warp), warps);
+      }
+}
+
+TEST(MatrixBlocks, PartsOfWarpsAreSquareAndIdleWarpsRare) {
+  const LinearLayout square = matrix_blocks({128, 128}, 16, 8);
+  EXPECT_TRUE(square.injective());
+  EXPECT_EQ(square.apply({{Hw::Warp, 7}}), (LinearLayout::Coord{48, 64}));  // 32 rows, 64 columns a warp
+  EXPECT_TRUE(matrix_blocks({16, 256}, 16, 8).injective());
+}
+
+// PTX ISA, "wgmma.mma_async.m64nNk16": register fragments of D.
+TEST(WarpgroupBlocks, AreTheInstructionsFragments) {
+  const LinearLayout l = warpgroup_blocks({128, 64}, 8);
+  EXPECT_TRUE(l.surjective() && l.injective());
+  for (std::int64_t warp = 0; warp < 8; ++warp)
+    for (std::int64_t lane = 0; lane < 32; ++lane)
+      for (std::int64_t r = 0; r < 32; ++r)
+        EXPECT_EQ(l.apply({{Hw::Register, r}, {Hw::Lane, lane}, {Hw::Warp, warp}}),
+                  (LinearLayout::Coord{16 * warp + lane / 4 + 8 * (r / 2 % 2), 8 * (r / 4) + lane % 4 * 2 + r % 2}));
+}
+
+TEST(WarpgroupBlocks, EveryShapeIsCovered) {
+  for (const std::vector<std::int64_t>& shape :
+       std::vector<std::vector<std::int64_t>>{{64, 8}, {64, 256}, {128, 256}, {256, 128}, {128, 24}, {256, 192}})
+    for (int warps : {4, 8}) {
+      const LinearLayout l = warpgroup_blocks(shape, warps);
+      EXPECT_TRUE(l.surjective()) << l.str();
+      EXPECT_EQ(l.free_bits(Hw::Register), 0) << l.str();
+      EXPECT_EQ(l.in_size(Hw::Warp), warps);
+    }
+}
+
 TEST(Padded, RoundsUpToPowersOfTwo) {
   EXPECT_EQ(padded(1), 1);
   EXPECT_EQ(padded(24), 32);

@@ -1,0 +1,100 @@
+// The ring of a product: what travels through it, how the program is split, and what stays as it is.
+#include "tests/pass/pass_fixture.h"
+
+namespace kiln::test {
+namespace {
+
+using enum ir::Pass;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kViews =
+    "param \"a\" : ptr<const bf16> access=read align=16 disjoint\nparam : index access=read extent\n"
+    "param : index access=read extent\nparam : index access=read align=16 extent\nparam : index access=read one "
+    "extent\n"
+    "param \"b\" : ptr<const bf16> access=read align=16 disjoint\nparam : index access=read extent\n"
+    "param : index access=read extent\nparam : index access=read align=16 extent\nparam : index access=read one "
+    "extent\n"
+    "param \"c\" : ptr<f32> access=readwrite align=16 disjoint\n";
+
+/// c[64, 64] = a b, block by block along k; `inside` stands in the loop, which yields `sum`.
+std::string matmul(const std::string& params = kViews, const std::string& inside = "", const std::string& sum = "%r") {
+  return kernel(params, R"(%pa = param index=0 : ptr<const bf16>
+%am = param index=1 : index
+%ak = param index=2 : index
+%as = param index=3 : index
+%a1 = param index=4 : index
+%pb = param index=5 : ptr<const bf16>
+%bk = param index=6 : index
+%bn = param index=7 : index
+%bs = param index=8 : index
+%b1 = param index=9 : index
+%pc = param index=10 : ptr<f32>
+%pid = program_id axis=0 : index
+%c64 = constant value=index(64) : index
+%c0 = constant value=index(0) : index
+%m = mul %pid, %c64 : index
+%zero = constant value=f32(0) : f32
+%start = splat %zero : tile<64x64xf32>
+%out = for %c0, %ak, %c64, %start : tile<64x64xf32> {(%k : index, %acc : tile<64x64xf32>)
+%ap, %ai = block extents=[64,64] %pa, %am, %ak, %as, %a1, %m, %k : tile<64x64xptr<const bf16>>, tile<64x64xi1>
+%av = load %ap, %ai : tile<64x64xbf16>
+%bp, %bi = block extents=[64,64] %pb, %bk, %bn, %bs, %b1, %k, %c0 : tile<64x64xptr<const bf16>>, tile<64x64xi1>
+%bv = load %bp, %bi : tile<64x64xbf16>
+)" + inside + R"(%r = dot %av, %bv, %acc : tile<64x64xf32>
+yield )" + sum + R"(
+}
+%i = arange start=0 end=64 : tile<64xindex>
+%cp, %ci = block extents=[64,64] %pc, %am, %bn, %bn, %b1, %m, %c0 : tile<64x64xptr<f32>>, tile<64x64xi1>
+store %cp, %out
+)");
+}
+
+TEST(StageProducts, LoadsBecomeFillAndTake) {
+  const std::string text = after({choose_mma, stage_products}, matmul());
+  EXPECT_THAT(text, HasSubstr("fill extents=[64,64,64,64] along=[1,1]"));
+  EXPECT_THAT(text, HasSubstr("take extents=[64,64,64,64] : ptr<shared bf16>, ptr<shared bf16>"));
+  EXPECT_THAT(text, HasSubstr("ring_dot extents=[64,64,64] along=[1,1] unit=bf16 behind=1"));
+  EXPECT_THAT(text, HasSubstr("release behind=1"));
+  EXPECT_THAT(text, HasSubstr("settle"));
+  EXPECT_THAT(text, Not(HasSubstr("= load")));
+}
+
+TEST(StageProducts, SumsThatTheLoopLooksAtAreAwaited) {
+  const std::string text = after({choose_mma, stage_products}, matmul(kViews, "", "%acc"));
+  EXPECT_THAT(text, Not(HasSubstr("settle")));
+}
+
+TEST(StageProducts, WhatCannotTravelStays) {
+  const auto stays = [](const std::string& text, const CompileOptions& options = {}) {
+    EXPECT_THAT(after({choose_mma, stage_products}, text, options), Not(HasSubstr("fill")));
+  };
+  std::string pitch = kViews, shared = kViews, sizes = kViews;
+  pitch.replace(pitch.find("align=16 extent"), 15, "extent");
+  shared.replace(shared.find(" disjoint"), 9, "");
+  sizes.replace(sizes.find(" extent"), 7, "");
+  stays(matmul(pitch));
+  stays(matmul(shared));
+  stays(matmul(sizes));
+  stays(matmul(), {.num_warps = 4});
+  stays(matmul(kViews, "print text=\"{}\" %av\n"));  // somebody else needs the elements
+}
+
+TEST(Specialise, RolesHaveTheSameTrips) {
+  const std::string text = after({choose_mma, stage_products, expand_blocks, infer_facts, canonicalise, choose_exec,
+                                  rematerialise, chunk, assign_layouts, specialise},
+                                 matmul());
+  const std::size_t rest = text.find("} {");
+  ASSERT_NE(rest, std::string::npos) << text;
+  const std::string fills = text.substr(0, rest), takes = text.substr(rest);
+  EXPECT_THAT(fills, HasSubstr("fill"));
+  EXPECT_THAT(fills, HasSubstr("for "));
+  for (const char* op : {"take", "ring_dot", "store", "release", "tile<64x64xf32, "}) {
+    EXPECT_THAT(fills.substr(fills.find('{')), Not(HasSubstr(op)));
+    EXPECT_THAT(takes, HasSubstr(op));
+  }
+  EXPECT_THAT(takes, Not(HasSubstr("fill")));
+}
+
+}  // namespace
+}  // namespace kiln::test
