@@ -257,11 +257,11 @@ void choose_for_row(Exec& e, const Streams& s, std::int64_t bytes, int least) {
   e.register_goal = warp ? kWarpRowRegisters : kRowRegisters;
 }
 
-/// A program with a ring: a warpgroup for each 64 rows of the product, two at most, and one that fills.
+/// A program with a ring: those that compute, and a warpgroup that fills.
 Exec for_ring(const Function& f) {
   Exec e;
   walk(f, [&](InstId i) {
-    if (f.inst(i).op == Op::RingDot) e.warps = f.inst(i).ints(AttrKey::extents)[0] > 64 ? 8 : 4;
+    if (f.inst(i).op == Op::RingDot) e.warps = ring_warps(f.inst(i).ints(AttrKey::extents)[0]);
   });
   e.producer = 4;
   return e;

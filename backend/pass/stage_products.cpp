@@ -12,10 +12,11 @@
 //
 // Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What
 // this needs, and what makes a loop stay as it is:
-//   target     units of a warpgroup: sm_90a; the number of warps not fixed otherwise
+//   target     units of a warpgroup: sm_90a; no other number of warps asked for than a ring has (ring_warps)
 //   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory
 //   result     64, 128 or 256 rows, a multiple of 8 up to 256 columns, at most 128 registers a thread
-//   operands   blocks of views, used by nothing else, with zeros outside; arrays that nothing else writes and a tensor
+//   operands   blocks of views or their transposes, used by nothing else, with zeros outside; arrays that nothing else
+//   writes and a tensor
 //              map takes (signature.h); lines of whole 128 bytes; 8-bit elements lie along k
 //   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the
 //   program's
@@ -38,10 +39,12 @@ constexpr std::int64_t kMostSums = 128;        ///< registers a thread
 constexpr std::int64_t kMostSlot = 100 << 10;  ///< two slots must fit
 constexpr std::int64_t kRows = 64;             ///< of one warpgroup
 
-/// A matrix that a fill brings: the load it replaces, and its block.
+/// A matrix that a fill brings: the operand of products, the load it comes from, and that one's block.
 struct Operand {
+  Value value;
   InstId load = kNone, block = kNone;
-  int along = 1;
+  int along = 1;        ///< axis of the operand
+  bool turned = false;  ///< the operand is the transpose of what is loaded
 };
 
 class Loop {
@@ -49,7 +52,8 @@ class Loop {
   Loop(Function& f, InstId loop) : f_(f), loop_(loop), body_(f.inst(loop).regions[0]) {}
 
   /// Finds the products whose operands can travel; whether there is one.
-  bool find();
+  /// `warps`: as many as the user wants; 0: any number.
+  bool find(int warps);
   void rewrite();
   void run_behind(InstId product, InstId release);
 
@@ -93,7 +97,11 @@ bool Loop::is_mapped(const Inst& block, int& along) const {
 }
 
 bool Loop::takes_operand(const Inst& dot, std::size_t which, Operand& out) {
-  const InstId load = f_.def(dot.operands[which]);
+  out.value = dot.operands[which];
+  InstId load = f_.def(out.value);
+  out.turned = load != kNone && inst(load).op == Op::Permute && inst(load).parent == body_ &&
+               inst(load).ints(AttrKey::order) == std::vector<std::int64_t>{1, 0};
+  if (out.turned) load = f_.def(inst(load).operands[0]);
   if (load == kNone || inst(load).op != Op::Load || inst(load).parent != body_) return false;
   const Inst& l = inst(load);
   const InstId block = l.operands.size() > 1 ? f_.def(l.operands[0]) : kNone;
@@ -107,10 +115,12 @@ bool Loop::takes_operand(const Inst& dot, std::size_t which, Operand& out) {
   const std::vector<std::int64_t>& extents = inst(block).ints(AttrKey::extents);
   const DType dtype = f_.type(l.results[0]).dtype;
   const std::int64_t line = extents[std::size_t(along)] * bytes(dtype), lines = extents[std::size_t(1 - along)];
-  const bool along_depth = (which == 0) == (along == 1);
+  out.along = out.turned ? 1 - along : along;
+  const bool along_depth = (which == 0) == (out.along == 1);
   if (line % kLine != 0 || lines % 8 != 0 || (!along_depth && bytes(dtype) != 2)) return false;
   if (lines > kMaxBox && lines % kMaxBox != 0) return false;
-  out = {load, block, along};
+  out.load = load;
+  out.block = block;
   return true;
 }
 
@@ -121,26 +131,36 @@ bool Loop::takes(const Inst& dot) {
     if (f_.type(dot.operands[k]).dtype != staged_dtype(f_, dot, k)) return false;
   const Shape& result = f_.type(dot.results[0]).shape;
   if (result.size() != 2 || (result[0] != kRows && result[0] != 2 * kRows && result[0] != 4 * kRows)) return false;
-  const std::int64_t threads = result[0] > kRows ? 256 : 128, depth = f_.type(dot.operands[0]).shape[1];
+  const std::int64_t threads = 32 * ring_warps(result[0]), depth = f_.type(dot.operands[0]).shape[1];
   if (result[1] % 8 != 0 || result[1] > 256 || result[0] * padded(result[1]) / threads > kMostSums) return false;
   if (unit == DotUnit::I8 && result[1] % 16 != 0) return false;
   return depth % matrix_shape(unit).k == 0;
 }
 
-bool Loop::find() {
+bool Loop::find(int warps) {
   if (inst(loop_).find(AttrKey::unroll) != nullptr || inst(loop_).find(AttrKey::stop) != nullptr) return false;
+  std::set<InstId> before;  // what stands in front of the first product, as the fill will
   for (InstId i : f_.region(body_).insts) {
+    if (dots_.empty()) before.insert(i);
     if (inst(i).op != Op::Dot || !takes(inst(i))) continue;
+    if (warps != 0 && warps != ring_warps(f_.type(inst(i).results[0]).shape[0])) continue;
     Operand sides[2];
     if (!takes_operand(inst(i), 0, sides[0]) || !takes_operand(inst(i), 1, sides[1])) continue;
+    if (!before.contains(sides[0].load) || !before.contains(sides[1].load)) continue;
     dots_.push_back(i);
     for (const Operand& o : sides)
-      if (std::none_of(operands_.begin(), operands_.end(), [&](const Operand& x) { return x.load == o.load; }))
+      if (std::none_of(operands_.begin(), operands_.end(), [&](const Operand& x) { return x.value == o.value; }))
         operands_.push_back(o);
   }
+  const auto travels = [&](InstId user) {
+    const bool turns = std::any_of(operands_.begin(), operands_.end(),
+                                   [&](const Operand& o) { return o.turned && f_.def(o.value) == user; });
+    return turns || std::find(dots_.begin(), dots_.end(), user) != dots_.end();
+  };
   for (const Operand& o : operands_)
-    for (InstId user : f_.users(inst(o.load).results[0]))
-      if (std::find(dots_.begin(), dots_.end(), user) == dots_.end()) return false;
+    for (Value v : {o.value, inst(o.load).results[0]})
+      for (InstId user : f_.users(v))
+        if (!travels(user)) return false;
   return !dots_.empty() && slot() <= kMostSlot && surroundings_computed_again();
 }
 
@@ -192,9 +212,13 @@ void Loop::rewrite() {
     for (const Operand& o : operands_)
       if (o.load == i) last = i;
   for (const Operand& o : operands_) {
-    const Inst& block = inst(o.block);
-    sources.insert(sources.end(), block.operands.begin(), block.operands.end());
-    const std::vector<std::int64_t>& e = block.ints(AttrKey::extents);
+    std::vector<Value> array = inst(o.block).operands;
+    std::vector<std::int64_t> e = inst(o.block).ints(AttrKey::extents);
+    if (o.turned) {
+      for (std::size_t pair : {1, 3, 5}) std::swap(array[pair], array[pair + 1]);
+      std::swap(e[0], e[1]);
+    }
+    sources.insert(sources.end(), array.begin(), array.end());
     extents.insert(extents.end(), e.begin(), e.end());
     along.push_back(o.along);
     pointers.push_back(Type::shared_pointer(f_.type(inst(o.load).results[0]).dtype));
@@ -203,8 +227,7 @@ void Loop::rewrite() {
   insert_op(f_, last, Op::Fill, sources, {{AttrKey::extents, extents}, {AttrKey::along, along}}, {}, loc);
   const InstId take = insert_op(f_, last, Op::Take, {}, {{AttrKey::extents, extents}}, pointers, loc);
   const auto number = [&](Value v) {
-    const auto at =
-        std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.load == f_.def(v); });
+    const auto at = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.value == v; });
     return std::size_t(at - operands_.begin());
   };
   InstId product = kNone;
@@ -222,7 +245,12 @@ void Loop::rewrite() {
     f_.replace_all_uses(dot.results[0], inst(product).results[0]);
     f_.remove(i);
   }
-  for (const Operand& o : operands_) f_.remove(o.load);
+  std::set<InstId> loads;
+  for (const Operand& o : operands_) {
+    if (o.turned) f_.remove(f_.def(o.value));
+    loads.insert(o.load);
+  }
+  for (InstId i : loads) f_.remove(i);
   const InstId release = insert_op(f_, f_.region(body_).insts.back(), Op::Release, {}, {}, {}, loc);
   if (product != kNone) run_behind(product, release);
 }
@@ -263,15 +291,15 @@ bool needs_whole_block(const Function& f) {
 
 bool stage_products(PassContext& context, Function& f) {
   const CompileOptions& wish = context.options;
-  if (!context.target.has_warpgroups() || wish.cluster > 1 || wish.num_warps != 0 || wish.max_registers != 0 ||
-      wish.debug || needs_whole_block(f))
+  if (!context.target.has_warpgroups() || wish.cluster > 1 || wish.max_registers != 0 || wish.debug ||
+      needs_whole_block(f))
     return false;
   std::vector<InstId> loops;
   walk(f, [&](InstId i) {
     if (f.inst(i).op == Op::For) loops.push_back(i);
   });
   for (InstId i : loops)
-    if (Loop loop(f, i); loop.find()) {  // one ring a program
+    if (Loop loop(f, i); loop.find(wish.num_warps)) {  // one ring a program
       loop.rewrite();
       return true;
     }

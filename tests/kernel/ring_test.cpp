@@ -236,6 +236,74 @@ TEST(Ring, SeveralProductsInNestedLoops) {
   }
 }
 
+constinit auto late_load = kernel("late_load", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c) {
+  Tile left = zeros(DType::f32, {64, 64}), right = zeros(DType::f32, {64, 64});
+  for (auto k : range(0, a.size(1), 64)) {
+    Tile x = a.load({0, k}, {64, 64}), y = b.load({k, 0}, {64, 64});
+    left = dot(x, y, left);
+    Tile z = b.load({k, 64}, {64, 64});  // behind the first product
+    right = dot(z, y, right);
+  }
+  c.store({0, 0}, left);
+  c.store({0, 64}, right);
+});
+
+TEST(Ring, ALoadBehindAProduct) {
+  const auto a = numbers<bf16>(64 * 128, 1), b = numbers<bf16>(128 * 128, 2);
+  std::vector<float> first;
+  for (const Device& d : kiln::test::devices()) {
+    Buffer<bf16> x = buffer_of(d, a), y = buffer_of(d, b);
+    Buffer<float> c(d, 64 * 128);
+    const Stream s(d);
+    late_load.launch(s, 1, {x, {64, 128}}, {y, {128, 128}}, {c, {64, 128}});
+    s.synchronize();
+    const auto got = c.to_vector();
+    if (first.empty()) first = got;
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], first[i], 0.05) << d.name();
+  }
+}
+
+constinit auto transposing =
+    kernel("transposing", [](View<const f16, 2> a, View<const f16, 2> b, View<float, 2> c, Const<bool> turn_a) {
+      const bool turn = turn_a;
+      Scalar m = program_id(0) * 64;
+      Tile sum = zeros(DType::f32, {64, 128});
+      for (auto k : range(0, b.size(1), 64)) {
+        Tile x = turn ? trans(a.load({k, m}, {64, 64})) : a.load({m, k}, {64, 64});
+        sum = dot(x, trans(b.load({0, k}, {128, 64})), sum);
+      }
+      c.store({m, 0}, sum);
+    });
+
+// Operands that are turned after they are loaded, as in x wᵀ.
+TEST(Ring, TransposesOfBlocks) {
+  constexpr int kM = 72, kN = 120, kK = 200;
+  const auto a = numbers<f16>(kM * kK, 1), b = numbers<f16>(kN * kK, 2);  // a [M, K], b [N, K]
+  for (const Device& d : kiln::test::devices())
+    for (bool turn : {false, true}) {
+      std::vector<f16> stored_a = a;
+      if (turn)
+        for (int i = 0; i < kM; ++i)
+          for (int k = 0; k < kK; ++k) stored_a[std::size_t(k * kM + i)] = a[std::size_t(i * kK + k)];
+      Buffer<f16> x = buffer_of(d, stored_a), y = buffer_of(d, b);
+      Buffer<float> c(d, kM * kN);
+      const Stream s(d);
+      std::array<std::int64_t, 2> shape{kM, kK};
+      if (turn) shape = {kK, kM};
+      transposing.launch(s, 2, {x, shape}, {y, {kN, kK}}, {c, {kM, kN}}, turn);
+      s.synchronize();
+      const auto got = c.to_vector();
+      for (int i = 0; i < kM; ++i)
+        for (int j = 0; j < kN; ++j) {
+          double want = 0;
+          for (int k = 0; k < kK; ++k) want += real(a[std::size_t(i * kK + k)]) * real(b[std::size_t(j * kK + k)]);
+          ASSERT_NEAR(got[std::size_t(i * kN + j)], want, 0.05) << d.name() << " " << turn;
+        }
+      if (d.kind() == DeviceKind::Interpreter) continue;
+      EXPECT_THAT(transposing.image(d, {x, shape}, {y, {kN, kK}}, {c, {kM, kN}}, turn).ptx, HasSubstr("wgmma"));
+    }
+}
+
 constinit auto guarded =
     kernel("guarded", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c, Int most) {
       Scalar m = program_id(0) * 64;

@@ -76,7 +76,7 @@ TEST(StageProducts, WhatCannotTravelStays) {
   stays(matmul(pitch));
   stays(matmul(shared));
   stays(matmul(sizes));
-  stays(matmul(), {.num_warps = 4});
+  stays(matmul(), {.num_warps = 8});
   stays(matmul(kViews, "print text=\"{}\" %av\n"));  // somebody else needs the elements
 }
 

@@ -39,6 +39,9 @@ std::optional<rt::TensorMapRecipe> block_map(const Function& f, std::span<const 
 /// Those of a fill, in order.
 std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill);
 
+/// Warps of the role that computes, for products of so many rows: a warpgroup for each 64, two at most.
+inline int ring_warps(std::int64_t rows) { return rows > 64 ? 8 : 4; }
+
 /// The function's fill; kNone if it has no ring.
 InstId fill_of(const Function& f);
 
