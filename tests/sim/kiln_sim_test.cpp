@@ -117,9 +117,14 @@ TEST_F(KilnSim, AFindingIsShownAsACompilerDoes) {
 }
 
 TEST_F(KilnSim, WithoutTheSourceThePtxIsQuoted) {
-  const ProcessResult r = run_case([](nlohmann::json& j) { j["args"][3]["value"] = 5; });
+  std::string ptx = kAdd;
+  ptx.replace(ptx.find("add.cpp"), 7, "nowhere/add.cpp");
+  add_case([](nlohmann::json& j) { j["args"][3]["value"] = 5; });
+  write("add.ptx", ptx);
+  const ProcessResult r = run({"--case", (folder_.path() / "add.json").string()});
   EXPECT_EQ(r.status, 2) << r.output;
-  EXPECT_THAT(r.output, AllOf(HasSubstr("add.cpp:3: error: out-of-bounds"), HasSubstr("    13 |   ld.global.b32 %r4")));
+  EXPECT_THAT(r.output,
+              AllOf(HasSubstr("nowhere/add.cpp:3: error: out-of-bounds"), HasSubstr("    13 |   ld.global.b32 %r4")));
 }
 
 TEST_F(KilnSim, JsonIsTheOnlyOutput) {
