@@ -225,7 +225,8 @@ Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at
   Value* moved = code_.CreateXor(thread, code_.getInt32(std::uint32_t(offset & reach)));
   Value* address = code_.CreateAdd(side.shared[part], moved);
   const bool is_f64 = unit_ == DotUnit::F64;
-  const int count = is_f64 ? 1 : side.number == 1 && at.size() > 0 && e_.type(side.value).shape.back() <= 8 ? 2 : 4;
+  const bool one_block = side.number == 1 && e_.type(side.value).shape.back() <= shape_.n;  // of columns
+  const int count = is_f64 ? 1 : one_block ? 2 : 4;
   PtxAsm text;
   std::vector<std::string> to;
   for (int i = 0; i < count; ++i)

@@ -83,7 +83,6 @@ void Ring::next() {
 
 /// One thread of each warpgroup says that it is done with the slot, where `where` is true (null: always).
 void Ring::arrive(Value* slot, Value* where) {
-  constexpr int kWarpgroup = 128;
   llvm::IRBuilder<>& b = e_.b;
   Value* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
   Value* speaks = b.CreateICmpEQ(b.CreateAnd(tid, b.getInt32(kWarpgroup - 1)), b.getInt32(0));

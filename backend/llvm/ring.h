@@ -5,6 +5,8 @@
 
 namespace kiln::cg {
 
+inline constexpr int kWarpgroup = 128;  ///< threads
+
 class Ring {
  public:
   explicit Ring(Emitter& e);

@@ -18,7 +18,6 @@ namespace kiln::cg {
 namespace {
 
 using llvm::Value;
-constexpr int kWarpgroup = 128;
 // Registers of a thread of each role; 168 for each of 384 threads at the start.
 constexpr int kOfProducer = 40, kOfConsumer = 232;
 
