@@ -258,19 +258,6 @@ Fragment MatrixProduct::fragment(const Side& side, std::size_t part, const Coord
 
 // --- the sums --------------------------------------------------------------------------------------------------------
 
-const char* element_name(DType d) {
-  switch (d) {
-    case DType::f8e4m3: return "e4m3";
-    case DType::f8e5m2: return "e5m2";
-    case DType::i8: return "s8";
-    case DType::u8: return "u8";
-    case DType::f16: return "f16";
-    case DType::bf16: return "bf16";
-    case DType::f64: return "f64";
-    default: return "tf32";
-  }
-}
-
 std::string MatrixProduct::instruction() const {
   const char* sum = unit_ == DotUnit::F64 ? "f64" : unit_ == DotUnit::I8 ? "s32" : "f32";
   return fmt::format("mma.sync.aligned.m{}n{}k{}.row.col.{}.{}.{}.{}", shape_.m, shape_.n, shape_.k, sum,
@@ -373,6 +360,19 @@ TileValue MatrixProduct::emit() {
 }
 
 }  // namespace
+
+const char* element_name(DType d) {
+  switch (d) {
+    case DType::f8e4m3: return "e4m3";
+    case DType::f8e5m2: return "e5m2";
+    case DType::i8: return "s8";
+    case DType::u8: return "u8";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::f64: return "f64";
+    default: return "tf32";
+  }
+}
 
 TileValue emit_matrix_product(Emitter& e, const ir::Inst& dot) { return MatrixProduct(e, dot).emit(); }
 

@@ -10,6 +10,7 @@
 #include "backend/ir/op/dot.h"
 #include "backend/llvm/hidden.h"
 #include "backend/llvm/index.h"
+#include "backend/llvm/matrix_product.h"
 #include "backend/llvm/ptx_asm.h"
 #include "backend/llvm/ring.h"
 #include "runtime/base/error.h"
@@ -145,17 +146,6 @@ struct Descriptor {
 };
 
 constexpr std::uint32_t kHighWord = 0x40000040;  ///< swizzle of 128 bytes; eight lines are 1024 bytes
-
-const char* element_name(DType d) {
-  switch (d) {
-    case DType::f8e4m3: return "e4m3";
-    case DType::f8e5m2: return "e5m2";
-    case DType::i8: return "s8";
-    case DType::u8: return "u8";
-    case DType::f16: return "f16";
-    default: return "bf16";
-  }
-}
 
 void plain(llvm::IRBuilder<>& b, const char* text) {
   PtxAsm line;
