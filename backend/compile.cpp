@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "backend/ir/op/report.h"
-#include "backend/ir/op/ring.h"
 #include "backend/ir/op/scratch.h"
+#include "backend/ir/op/store_block.h"
 #include "backend/ir/signature.h"
 #include "backend/ir/text.h"
 #include "backend/llvm/emit.h"
@@ -33,7 +33,7 @@ rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
   r.pdl = target.has_dependent_launch();
   r.hidden = cg::hidden_params(f);
-  if (const ir::InstId fill = ir::fill_of(f); fill != ir::kNone) r.tensor_maps = ir::fill_maps(f, f.inst(fill));
+  r.tensor_maps = ir::kernel_maps(f);
   return r;
 }
 

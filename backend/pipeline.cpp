@@ -22,6 +22,7 @@ std::span<const ir::Pass> pipeline() {
   static constexpr ir::Pass passes[] = {
       choose_mma,       // what follows depends on the unit
       stage_products,   // while blocks are whole
+      stage_results,
       expand_blocks,
       infer_facts,  // so that what facts decide is folded away like any other constant
       canonicalise,

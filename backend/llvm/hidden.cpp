@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend/ir/op/report.h"
-#include "backend/ir/op/ring.h"
+#include "backend/ir/op/store_block.h"
 #include "backend/llvm/ptx_asm.h"
 #include "runtime/base/error.h"
 
@@ -42,10 +42,9 @@ std::vector<llvm::Type*> hidden_types(const ir::Function& f, llvm::LLVMContext& 
 }
 
 void declare_tensor_maps(const ir::Function& f, llvm::Function& kernel) {
-  const ir::InstId fill = ir::fill_of(f);
-  if (fill == ir::kNone) return;
+  if (ir::fill_of(f) == ir::kNone) return;
   llvm::LLVMContext& context = kernel.getContext();
-  const std::uint64_t bytes = kTensorMapBytes * f.inst(fill).ints(ir::AttrKey::along).size();
+  const std::uint64_t bytes = kTensorMapBytes * ir::kernel_maps(f).size();
   const unsigned last = unsigned(kernel.arg_size()) - 1;
   kernel.addParamAttr(
       last, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), bytes)));

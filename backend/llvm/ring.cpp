@@ -15,6 +15,25 @@ const ir::Inst& fill_of(Emitter& e) { return e.f.inst(ir::fill_of(e.f)); }
 
 }  // namespace
 
+Value* thread_number(llvm::IRBuilder<>& b) {
+  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+}
+
+Value* warpgroup_number(Emitter& e) {
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  return entry.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, llvm::ArrayRef<llvm::Type*>{},
+                               {entry.getInt32(~0u), entry.CreateLShr(thread_number(entry), std::uint64_t(7)),
+                                entry.getInt32(0), entry.getInt32(31)});
+}
+
+Value* coordinate(Emitter& e, ir::Value v) {
+  llvm::IRBuilder<>& b = e.b;
+  Value* x = e.scalar(v);
+  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b.getInt64(std::uint64_t(INT32_MAX)));
+  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b.getInt64(std::uint64_t(INT32_MIN)));
+  return b.CreateTrunc(x, b.getInt32Ty());
+}
+
 Ring::Ring(Emitter& e)
     : e_(e),
       stages_(fill_of(e).i64(ir::AttrKey::stages)),
@@ -36,7 +55,7 @@ void Ring::open() {
   llvm::IRBuilder<>& b = e_.b;
   PtxAsm text;
   const std::string base = text.in_register(base_);
-  Value* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  Value* tid = thread_number(b);
   const std::string first = text.in(b.CreateICmpEQ(tid, b.getInt32(0)), 'b');
   const int readers = e_.exec().warps / 4;  // one arrival a warpgroup
   for (std::int64_t s = 0; s < stages_; ++s) {
@@ -84,7 +103,7 @@ void Ring::next() {
 /// One thread of each warpgroup says that it is done with the slot, where `where` is true (null: always).
 void Ring::arrive(Value* slot, Value* where) {
   llvm::IRBuilder<>& b = e_.b;
-  Value* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
+  Value* tid = thread_number(b);
   Value* speaks = b.CreateICmpEQ(b.CreateAnd(tid, b.getInt32(kWarpgroup - 1)), b.getInt32(0));
   if (where != nullptr) speaks = b.CreateAnd(speaks, where);
   PtxAsm text;

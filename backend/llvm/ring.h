@@ -7,6 +7,13 @@ namespace kiln::cg {
 
 inline constexpr int kWarpgroup = 128;  ///< threads
 
+/// i32: the thread's number in its block.
+llvm::Value* thread_number(llvm::IRBuilder<>& b);
+/// i32: the warpgroup's number in its block, equal in all its threads as far as the assembler can see.
+llvm::Value* warpgroup_number(Emitter& e);
+/// i32: an index as the coordinate of a copy. What 32 bits do not hold is outside of every array either way.
+llvm::Value* coordinate(Emitter& e, ir::Value v);
+
 class Ring {
  public:
   explicit Ring(Emitter& e);

@@ -15,8 +15,8 @@
 #include <algorithm>
 
 #include "backend/ir/exchange_plan.h"
-#include "backend/ir/op/ring.h"
 #include "backend/ir/op/scratch.h"
+#include "backend/ir/op/store_block.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
 #include "runtime/base/error.h"
@@ -100,18 +100,30 @@ void check_blocks(const Function& f) {
   });
 }
 
-/// The ring comes first, with as many slots as the others leave room for.
-bool place_ring(Function& f, InstId fill, const std::vector<User>& users, std::int64_t limit) {
+/// The ring comes first, with as many slots as the others leave room for; then what results go through, which copies
+/// may still read when their op is done, so that it is no other op's.
+bool place_ring(Function& f, InstId fill, const std::vector<User>& all, std::int64_t limit) {
   constexpr std::int64_t kMostSlots = 8;
+  std::vector<User> users;
+  for (const User& u : all)
+    if (f.inst(u.inst).op != Op::StoreBlock) users.push_back(u);
   const auto [at, end] = place(users, 0, 0);
+  const std::int64_t staging = staging_bytes(f);
+  const auto before = [&](std::int64_t stages) {
+    const std::int64_t ring = ring_bytes(f, f.inst(fill), stages);
+    return staging == 0 ? ring : (ring + kRingAlign - 1) / kRingAlign * kRingAlign;
+  };
   std::int64_t stages = kMostSlots;
-  while (stages > 0 && ring_bytes(f, f.inst(fill), stages) + end > limit) --stages;
+  while (stages > 0 && before(stages) + staging + end > limit) --stages;
   if (stages < 2)
-    throw UserError(f.loc, fmt::format("{}: two slots of {} bytes and {} bytes of other shared memory do not fit {}; "
-                                       "make the blocks smaller; most of it: {}",
-                                       f.name, slot_bytes(f, f.inst(fill)), end, limit, largest_users(f, users)));
+    throw UserError(f.loc,
+                    fmt::format("{}: two slots of {} bytes and {} bytes of other shared memory do not fit {}; "
+                                "make the blocks smaller; most of it: {}",
+                                f.name, slot_bytes(f, f.inst(fill)), staging + end, limit, largest_users(f, all)));
+  for (const User& u : all)
+    if (f.inst(u.inst).op == Op::StoreBlock) set_attr(f, u.inst, AttrKey::scratch, before(stages));
   for (std::size_t i = 0; i < users.size(); ++i)
-    set_attr(f, users[i].inst, AttrKey::scratch, at[i] + ring_bytes(f, f.inst(fill), stages));
+    set_attr(f, users[i].inst, AttrKey::scratch, at[i] + before(stages) + staging);
   set_attr(f, fill, AttrKey::stages, stages);
   return true;
 }

@@ -240,6 +240,7 @@ class Layouts {
     LayoutId l = kNoLayout;
     if (const auto own = accesses_.of(i)) l = *own;
     if (is_store(i)) l = stored(i, l);
+    if (inst.op == Op::StoreBlock) l = f_.intern(warpgroup_blocks(f_.type(inst.operands[0]).shape, f_.exec->warps));
     for (Value v : inst.operands)
       if (l == kNoLayout && f_.type(v).tile) l = at_home(v);
     for (Value v : inst.results)

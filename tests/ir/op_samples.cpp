@@ -261,6 +261,16 @@ param "n" : index access=read
     case Op::Take:
       return "{\n  %0, %1 = take extents=[64,64,128,16] : ptr<shared bf16>, ptr<shared f16>\n}";
     case Op::Release: return "{\n  release\n  release behind=1\n}";
+    case Op::StoreBlock:
+      return R"(param "y" : ptr<f32> access=readwrite
+param "n" : index access=read
+{
+  %0 = param index=0 : ptr<f32>
+  %1 = param index=1 : index
+  %2 = constant value=f32(0) : f32
+  %3 = splat %2 : tile<64x32xf32>
+  store_block mapped=1 scratch=1024 %3, %0, %1, %1, %1, %1, %1, %1
+})";
     case Op::Settle:
       return "{\n  %0 = constant value=f32(0) : f32\n  %1 = splat %0 : tile<64x8xf32>\n  %2 = settle %1 : tile<64x8xf32>\n}";
     case Op::RingDot:

@@ -83,7 +83,7 @@ TEST_F(KilnOpt, VerifyAcceptsSilentlyAndRefusesWithTheReason) {
 
 TEST_F(KilnOpt, ErrorsSayWhereAndWhat) {
   EXPECT_THAT(run(kText, "--pass fold").output,
-              HasSubstr("kiln_opt: no pass is called 'fold'; known are choose-mma, stage-products, expand-blocks, infer-facts"));
+              HasSubstr("kiln_opt: no pass is called 'fold'; known are choose-mma, stage-products, stage-results, expand-blocks"));
   EXPECT_THAT(run("kernel \"k\" stage=traced\n{\n  %0 = nothing\n}\n", "").output, HasSubstr(":3: error: "));
   EXPECT_THAT(run(kText, "--pass assign-layouts").output,
               HasSubstr("assign-layouts: takes stages canonical to laid, k is at traced"));

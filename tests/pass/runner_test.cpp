@@ -146,7 +146,7 @@ TEST_F(Runner, RefusesToDumpWhatDoesNotExist) {
   } catch (const UserError& e) {
     EXPECT_THAT(
         e.what(),
-        HasSubstr("KILN_DUMP names 'canonicalize'; known are traced, choose-mma, stage-products, expand-blocks"));
+        HasSubstr("KILN_DUMP names 'canonicalize'; known are traced, choose-mma, stage-products, stage-results, expand-blocks"));
   }
 }
 

@@ -80,6 +80,24 @@ TEST(StageProducts, WhatCannotTravelStays) {
   stays(matmul(kViews, "print text=\"{}\" %av\n"));  // somebody else needs the elements
 }
 
+// The result's rows are contiguous and at multiples of 16 bytes, or of 4; %b1 is known to be 1.
+TEST(StageResults, StoresOfBlocksLeaveThroughSharedMemory) {
+  const std::string stored = "store %cp, %out, %ci\n", pitch = "%pc, %am, %bn, %bn, %b1";
+  std::string text = matmul();
+  text.replace(text.find("store %cp, %out\n"), 16, stored);
+  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), HasSubstr("store_block %"));
+  text.replace(text.find(pitch), pitch.size(), "%pc, %am, %bn, %bs, %b1");
+  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), HasSubstr("store_block mapped=1 %"));
+  // read again behind the store: no copy that nobody awaits
+  std::string again = text;
+  again.replace(again.find(stored), stored.size(), stored + "%back = load %cp, %ci : tile<64x64xf32>\nstore %cp, %back\n");
+  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, again), HasSubstr("store_block %"));
+  // a mask of the user's, or columns apart
+  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, matmul()), Not(HasSubstr("store_block")));
+  text.replace(text.find("%bs, %b1, %m, %c0 : tile<64x64xptr<f32>>"), 8, "%bs, %bn");
+  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), Not(HasSubstr("store_block")));
+}
+
 TEST(Specialise, RolesHaveTheSameTrips) {
   const std::string text = after({choose_mma, stage_products, expand_blocks, infer_facts, canonicalise, choose_exec,
                                   rematerialise, chunk, assign_layouts, specialise},

@@ -105,6 +105,7 @@ LinearLayout layout_Release(const Function&, const Inst& inst, std::size_t, cons
 LinearLayout layout_Partitions(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }
+LinearLayout layout_StoreBlock(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Settle(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_RingDot(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 

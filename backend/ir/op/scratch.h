@@ -22,6 +22,7 @@ std::int64_t scratch_shape(const Function& f, const Inst& inst);
 std::int64_t scratch_dot(const Function& f, const Inst& inst);
 std::int64_t scratch_sort(const Function& f, const Inst& inst);
 std::int64_t scratch_histogram(const Function& f, const Inst& inst);
+std::int64_t scratch_store_block(const Function& f, const Inst& inst);
 std::int64_t scratch_atomic(const Function& f, const Inst& inst);
 
 /// Bytes of one copy of every element of `type`, where some element is in several warps or blocks of the team; else 0:

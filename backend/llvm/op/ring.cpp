@@ -8,6 +8,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "backend/ir/op/dot.h"
+#include "backend/ir/op/store_block.h"
 #include "backend/llvm/hidden.h"
 #include "backend/llvm/index.h"
 #include "backend/llvm/matrix_product.h"
@@ -21,19 +22,6 @@ namespace {
 using llvm::Value;
 // Registers of a thread of each role; 168 for each of 384 threads at the start.
 constexpr int kOfProducer = 40, kOfConsumer = 232;
-
-Value* thread_number(llvm::IRBuilder<>& b) {
-  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::ArrayRef<llvm::Type*>{}, {});
-}
-
-/// An index as the coordinate of a copy. What 32 bits do not hold is outside of every array either way.
-Value* coordinate(Emitter& e, ir::Value v) {
-  llvm::IRBuilder<>& b = e.b;
-  Value* x = e.scalar(v);
-  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b.getInt64(std::uint64_t(INT32_MAX)));
-  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b.getInt64(std::uint64_t(INT32_MIN)));
-  return b.CreateTrunc(x, b.getInt32Ty());
-}
 
 void copy_block(Emitter& e, const ir::Inst& fill, std::size_t number, const ir::RingBlock& block, Ring& ring) {
   llvm::IRBuilder<>& b = e.b;
@@ -99,6 +87,17 @@ void emit_Release(Emitter& e, const ir::Inst& inst) {
 
 // --- roles -----------------------------------------------------------------------------------------------------------
 
+/// Copies of results read shared memory, so it stays until they have.
+static void finish_copies(Emitter& e) {
+  if (!ir::copies_results(e.f)) return;
+  llvm::IRBuilder<>& b = e.b;
+  PtxAsm text;
+  const std::string first =
+      text.in(b.CreateICmpEQ(b.CreateAnd(thread_number(b), b.getInt32(kWarpgroup - 1)), b.getInt32(0)), 'b');
+  text.line(fmt::format("@{} cp.async.bulk.wait_group.read 0;", first));
+  text.emit(b)->setConvergent();
+}
+
 void emit_Partitions(Emitter& e, const ir::Inst& inst) {
   llvm::IRBuilder<>& b = e.b;
   Ring(e).open();
@@ -123,6 +122,7 @@ void emit_Partitions(Emitter& e, const ir::Inst& inst) {
   b.SetInsertPoint(consumer);
   registers("inc", kOfConsumer);
   e.region(inst.regions[1]);
+  finish_copies(e);
   b.CreateBr(exit);
   b.SetInsertPoint(exit);
 }
@@ -204,15 +204,9 @@ WarpgroupProduct::WarpgroupProduct(Emitter& e, const ir::Inst& inst)
       step_(ir::matrix_shape(ir::unit_of(inst)).k),
       left_(descriptor(0)),
       right_(descriptor(1)) {
-  // The warpgroup's number, equal in all its threads as far as the assembler can see.
-  llvm::IRBuilder<>& entry = e.geometry.entry();
-  Value* warpgroup =
-      entry.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, llvm::ArrayRef<llvm::Type*>{},
-                            {entry.getInt32(~0u), entry.CreateLShr(thread_number(entry), std::uint64_t(7)),
-                             entry.getInt32(0), entry.getInt32(31)});
   const std::int64_t each = left_.offset(64, 0) >> 4;
   if (e.exec().warps > 4)
-    left_.low = b_.CreateAdd(left_.low, b_.CreateMul(warpgroup, b_.getInt32(std::uint32_t(each))));
+    left_.low = b_.CreateAdd(left_.low, b_.CreateMul(warpgroup_number(e), b_.getInt32(std::uint32_t(each))));
 }
 
 Descriptor WarpgroupProduct::descriptor(std::size_t operand) {
