@@ -27,8 +27,10 @@ rt::LaunchRecipe recipe(const ir::Function& f, const Target& target) {
   rt::LaunchRecipe r;
   r.block = {std::uint32_t(32 * (exec.warps * exec.programs_per_cta + exec.producer)), 1, 1};
   if (exec.programs_per_cta > 1) r.grid = rt::GridRule::CeilDiv;
+  const ir::InstId walk = ir::walk_of(f);
+  if (walk != ir::kNone) r.grid = rt::GridRule::Persistent;
   r.programs_per_cta = std::uint32_t(exec.programs_per_cta);
-  r.cluster = {std::uint32_t(exec.cluster), 1, 1};
+  r.cluster = {walk != ir::kNone && f.inst(walk).i64(ir::AttrKey::pair) != 0 ? 2u : std::uint32_t(exec.cluster), 1, 1};
   r.max_registers = std::uint32_t(exec.max_registers);
   r.smem_bytes = std::uint32_t(ir::shared_bytes(f) * exec.programs_per_cta);
   r.pdl = target.has_dependent_launch();

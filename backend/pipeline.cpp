@@ -30,6 +30,7 @@ std::span<const ir::Pass> pipeline() {
       rematerialise,   // before layouts, so that what is computed again has its own
       chunk,            // few registers at the end of a row
       assign_layouts,   // stage laid: where every element lives
+      walk_programs,    // one ring for all programs of a team
       specialise,       // two roles where there is a ring
       allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };

@@ -11,8 +11,8 @@
 namespace kiln::rt {
 namespace {
 
-// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, disjoint in 13, extent of a tensor map in
-// 14, alignment or divisor in 16–31.
+// Key word of an argument: dtype in bits 0–7, kind 8–9, access 10–11, =1 in 12, disjoint in 13, extent of a tensor map
+// in 14, alignment or divisor in 16–31.
 constexpr std::uint64_t kDisjoint = 1 << 13, kExtent = 1 << 14;
 constexpr std::uint64_t key_word(ArgKind kind, DType dtype, Access access, std::uint32_t align, bool is_one) {
   return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(kind) << 8 |
@@ -160,9 +160,20 @@ Grid teams_of(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid
   throw InternalError(fmt::format("{}: grid rule {} is unknown", kernel.image().name, static_cast<int>(recipe.grid)));
 }
 
+/// A team that is told the grid counts the programs that it walks in 31 bits.
+void check_walk(const KernelImage& image, const Grid& grid, SourceLoc at) {
+  const auto left = [&](std::int64_t n) { return kMaxGridX / n; };  // no axis is 0
+  if (grid.x > kMaxGridX || grid.y > left(grid.x) || grid.z > left(grid.x * grid.y))
+    throw UserError(
+        at, fmt::format("{}: {}: at most {} programs are possible in all", image.name, grid_text(grid), kMaxGridX));
+}
+
 LaunchDims blocks_of(const LoadedKernel& kernel, const LaunchRecipe& recipe, const Grid& grid, SourceLoc at) {
-  const Grid teams = teams_of(kernel, recipe, grid);
   const KernelImage& image = kernel.image();
+  const bool walks = recipe.grid == GridRule::Persistent &&
+                     std::count(recipe.hidden.begin(), recipe.hidden.end(), HiddenParam::UserGrid) != 0;
+  if (walks) check_walk(image, grid, at);
+  const Grid teams = teams_of(kernel, recipe, grid);
   return {{checked_blocks(image, grid, 'x', teams.x, recipe.cluster[0], at),
            checked_blocks(image, grid, 'y', teams.y, recipe.cluster[1], at),
            checked_blocks(image, grid, 'z', teams.z, recipe.cluster[2], at)}};
@@ -193,7 +204,9 @@ class HiddenParams {
   std::size_t size() const { return used_; }
 
  private:
-  void append(std::uint64_t word) { std::memcpy(bytes_.data() + reserve(sizeof word, sizeof word), &word, sizeof word); }
+  void append(std::uint64_t word) {
+    std::memcpy(bytes_.data() + reserve(sizeof word, sizeof word), &word, sizeof word);
+  }
 
   /// Where `bytes` more begin.
   std::size_t reserve(std::size_t bytes, std::size_t align) {
@@ -246,8 +259,9 @@ bool ArgPack::keep_apart(Access access, DevicePtr address, std::size_t extent, s
     Packed& p = packed_[i];
     if (kind_of_key(p.key) != ArgKind::Pointer) continue;
     if (access == Access::Read && access_of_key(p.key) == Access::Read) continue;
-    if (extent != 0 && p.bytes != 0 && (address > p.value ? fit_between(p.value, p.bytes, before, address)
-                                                          : fit_between(address, extent, p.before, p.value)))
+    if (extent != 0 && p.bytes != 0 &&
+        (address > p.value ? fit_between(p.value, p.bytes, before, address)
+                           : fit_between(address, extent, p.before, p.value)))
       continue;
     separate = false;
     p.key &= ~kDisjoint;
@@ -267,15 +281,15 @@ void ArgPack::scalar(DType dtype, const void* value) {
 void ArgPack::add_index(std::int64_t value, std::uint32_t divisor, std::uint64_t more_facts) {
   if (divides(kFactDivisor, static_cast<std::uint64_t>(value))) divisor = kFactDivisor;
   else if (!divides(divisor, static_cast<std::uint64_t>(value))) divisor = 1;
-  append(key_word(ArgKind::Scalar, DType::index, Access::Read, divisor, value == 1) |
-             more_facts,
+  append(key_word(ArgKind::Scalar, DType::index, Access::Read, divisor, value == 1) | more_facts,
          static_cast<std::uint64_t>(value), sizeof value);
 }
 
 void ArgPack::index(std::int64_t value) { add_index(value, 1, 0); }
 
 void ArgPack::extent(DType dtype, std::int64_t value) {
-  add_index(value, kFactDivisor / static_cast<std::uint32_t>(bytes(dtype)), TensorMapRecipe::takes(value) ? kExtent : 0);
+  add_index(value, kFactDivisor / static_cast<std::uint32_t>(bytes(dtype)),
+            TensorMapRecipe::takes(value) ? kExtent : 0);
 }
 
 bool ArgPack::is_extent(std::size_t i) const { return (packed_[i].key & kExtent) != 0; }
@@ -322,8 +336,7 @@ void launch(LoadedKernel& kernel, const Stream& stream, Grid grid, const ArgPack
 void LoadedKernel::provide_hidden(DeviceImpl& device) {
   for (const HiddenParam h : image_.recipe().hidden) {
     if (h == HiddenParam::ReportBuffer && !report_) report_ = device.reports().open(device, image_);
-    if (h == HiddenParam::TensorMaps && !tensor_maps_)
-      tensor_maps_ = std::make_unique<TensorMapCache>(device, image_);
+    if (h == HiddenParam::TensorMaps && !tensor_maps_) tensor_maps_ = std::make_unique<TensorMapCache>(device, image_);
   }
 }
 

@@ -148,6 +148,7 @@ InstId Function::clone(InstId i, ValueMap& map) {
   std::vector<Type> types;
   for (Value v : insts_[i].results) types.push_back(type(v));
   const InstId copy = create(insts_[i].op, std::move(operands), std::move(types), insts_[i].attrs, insts_[i].loc);
+  insts_[copy].parts = insts_[i].parts;
   for (std::size_t k = 0; k < insts_[i].results.size(); ++k) map.set(insts_[i].results[k], insts_[copy].results[k]);
   for (std::size_t k = 0; k < insts_[i].regions.size(); ++k) {
     const RegionId from = insts_[i].regions[k], to = add_region(copy);

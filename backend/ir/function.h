@@ -56,6 +56,7 @@ struct Inst {
   std::vector<Attr> attrs;          ///< in ops.def order; optional attributes that are 0 are left out
   std::vector<RegionId> regions;
   SourceLoc loc;
+  std::vector<SourceLoc> parts;     ///< where each of several things that it does is written; empty: all at loc
 
   const Attr* find(AttrKey) const;
   std::int64_t i64(AttrKey, std::int64_t absent = 0) const;
@@ -118,6 +119,7 @@ class Function {
   Stage stage = Stage::Traced;
   std::optional<Exec> exec;         ///< from stage canonical on
   std::vector<Param> params;
+  std::vector<std::string> notes;   ///< what the kernel's report says of the passes' decisions; not part of the text
 
   RegionId body() const { return 0; }
   Region& region(RegionId r) { return regions_[r]; }

@@ -196,6 +196,9 @@ class Verifier {
       params.insert(params.end(), scalars.begin(), scalars.end());
       carried(i, 0, params, scalars);
       combines(f_.region(inst.regions[0]));
+    } else if (inst.op == Op::Walk) {
+      const Type number = Type::scalar(DType::index);
+      carried(i, 0, {number, number, number, Type::scalar(DType::i1)}, {});
     } else if (inst.op == Op::If) {
       carried(i, 0, {}, results);
       carried(i, 1, {}, results);

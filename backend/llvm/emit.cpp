@@ -6,6 +6,7 @@
 
 #include <cctype>
 
+#include "backend/ir/op/ring.h"
 #include "backend/ir/op/scratch.h"
 #include "backend/llvm/emitter.h"
 #include "backend/llvm/hidden.h"
@@ -68,9 +69,15 @@ llvm::Function* declare_kernel(const ir::Function& f, llvm::Module& m, const Emi
   return kernel;
 }
 
-void set_launch_bounds(llvm::Function& kernel, const ir::Exec& exec) {
+void set_launch_bounds(llvm::Function& kernel, const ir::Function& f) {
+  const ir::Exec& exec = *f.exec;
   kernel.addFnAttr("nvvm.reqntid", fmt::format("{}", 32 * (exec.warps * exec.programs_per_cta + exec.producer)));
-  if (exec.cluster > 1) kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", exec.cluster));
+  // setmaxnreg needs to know how many registers a thread starts with, which follows from the blocks that run at once.
+  if (exec.producer > 0) kernel.addFnAttr("nvvm.minctasm", "1");
+  const ir::InstId walk = ir::walk_of(f);
+  const bool pairs = walk != ir::kNone && f.inst(walk).i64(ir::AttrKey::pair) != 0;
+  if (const int blocks = pairs ? 2 : exec.cluster; blocks > 1)
+    kernel.addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", blocks));
 }
 
 }  // namespace
@@ -90,9 +97,13 @@ void Emitter::region(ir::RegionId r) {
   for (ir::InstId i : f.region(r).insts) instruction(f.inst(i));
 }
 
+void Emitter::at(SourceLoc loc) {
+  c.loc = loc;
+  b.SetCurrentDebugLocation(debug_.at(loc));
+}
+
 void Emitter::instruction(const ir::Inst& inst) {
-  c.loc = inst.loc;
-  b.SetCurrentDebugLocation(debug_.at(inst.loc));
+  at(inst.loc);
   // clang-format off
   switch (inst.op) {
 #define KILN_EW(Enum, ...) case ir::Op::Enum: return elementwise(inst);
@@ -219,10 +230,11 @@ void leave_idle_warps(Emitter& e, llvm::BranchInst* start) {
 
 /// The next launch may start its blocks as soon as all of this one's have; this one waits here until the launches before
 /// are done and their memory is visible. Every block waits, so that the end of one launch is the end of all before it.
-void meet_other_launches(llvm::IRBuilder<>& body) {
+/// `waits`: not so where a ring is set up first.
+void meet_other_launches(llvm::IRBuilder<>& body, bool waits) {
   PtxAsm meet;
   meet.line("griddepcontrol.launch_dependents;");
-  meet.line("griddepcontrol.wait;");
+  if (waits) meet.line("griddepcontrol.wait;");
   meet.emit(body);
 }
 
@@ -235,7 +247,7 @@ std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, 
   prepare(*module, target);
   llvm::IRBuilder<> entry(context), body(context);
   llvm::Function* kernel = declare_kernel(f, *module, {body, target, f.loc});
-  set_launch_bounds(*kernel, *f.exec);
+  set_launch_bounds(*kernel, f);
   DebugInfo debug(*module, *kernel, f.loc, line_info);
   entry.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
   body.SetInsertPoint(llvm::BasicBlock::Create(context, "body", kernel));
@@ -245,7 +257,7 @@ std::unique_ptr<llvm::Module> emit(const ir::Function& f, const Target& target, 
   llvm::BranchInst* start = entry.CreateBr(body.GetInsertBlock());
   entry.SetInsertPoint(start);
   Emitter e(f, target, kernel, entry, body, debug);
-  if (target.has_dependent_launch()) meet_other_launches(body);
+  if (target.has_dependent_launch()) meet_other_launches(body, ir::fill_of(f) == ir::kNone);
   // Blocks of a cluster that reach each other's shared memory: each has started before, and none leaves early.
   const bool meets = f.exec->cluster > 1 && ir::shared_bytes(f) > 0;
   if (meets) e.hazards.barrier(body);

@@ -66,6 +66,8 @@ class Emitter {
 
   RingPosition ring;
 
+  /// What is emitted from here on stands at `loc` in the user's program.
+  void at(SourceLoc loc);
   /// Emits every instruction of a region; its yield leaves the yielded values in `yielded`.
   void region(ir::RegionId);
   std::vector<ir::Value> yielded;

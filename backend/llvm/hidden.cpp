@@ -26,7 +26,8 @@ unsigned words_of(rt::HiddenParam h) {
 
 std::vector<rt::HiddenParam> hidden_params(const ir::Function& f) {
   std::vector<rt::HiddenParam> hidden;
-  if (f.exec && f.exec->programs_per_cta > 1) hidden.push_back(rt::HiddenParam::UserGrid);
+  if ((f.exec && f.exec->programs_per_cta > 1) || ir::walk_of(f) != ir::kNone)
+    hidden.push_back(rt::HiddenParam::UserGrid);
   if (!ir::report_sites(f).empty()) hidden.push_back(rt::HiddenParam::ReportBuffer);
   if (ir::fill_of(f) != ir::kNone) hidden.push_back(rt::HiddenParam::TensorMaps);
   return hidden;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include "backend/llvm/hidden.h"
 #include "backend/llvm/ptx_asm.h"
 
 namespace kiln::cg {
@@ -24,6 +25,23 @@ Value* warpgroup_number(Emitter& e) {
   return entry.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, llvm::ArrayRef<llvm::Type*>{},
                                {entry.getInt32(~0u), entry.CreateLShr(thread_number(entry), std::uint64_t(7)),
                                 entry.getInt32(0), entry.getInt32(31)});
+}
+
+Value* cluster_rank(Emitter& e) {
+  return e.geometry.entry().CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank,
+                                            llvm::ArrayRef<llvm::Type*>{}, {});
+}
+
+// A last program without a neighbour has its block wait for nothing: not worth it where there are few.
+Value* pair_shares(Emitter& e) {
+  const ir::InstId walk = ir::walk_of(e.f);
+  const std::int64_t pair = walk == ir::kNone ? 0 : e.f.inst(walk).i64(ir::AttrKey::pair);
+  if (pair == 0) return nullptr;
+  constexpr std::int64_t kMany = 10;
+  llvm::IRBuilder<>& entry = e.geometry.entry();
+  Value* programs = hidden_arg(e, rt::HiddenParam::UserGrid, unsigned(pair - 1));
+  Value* odd = entry.CreateTrunc(programs, entry.getInt1Ty());
+  return entry.CreateOr(entry.CreateNot(odd), entry.CreateICmpUGT(programs, entry.getInt64(kMany)));
 }
 
 Value* coordinate(Emitter& e, ir::Value v) {
@@ -57,14 +75,25 @@ void Ring::open() {
   const std::string base = text.in_register(base_);
   Value* tid = thread_number(b);
   const std::string first = text.in(b.CreateICmpEQ(tid, b.getInt32(0)), 'b');
-  const int readers = e_.exec().warps / 4;  // one arrival a warpgroup
+  const auto readers =
+      std::uint32_t(e_.exec().warps / 4);  // one arrival a warpgroup of each block that a slot's half goes to
+  Value *shares = pair_shares(e_), *arrivals = b.getInt32(readers);
+  if (shares != nullptr) arrivals = b.CreateSelect(shares, b.getInt32(2 * readers), arrivals);
+  const std::string empties = text.in(arrivals);
   for (std::int64_t s = 0; s < stages_; ++s) {
     text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], 1;", first, base, full_ + s * kMbarrierBytes));
     text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], {};", first, base, empty_ + s * kMbarrierBytes,
-                          readers));
+                          empties));
   }
   text.line(fmt::format("@{} fence.mbarrier_init.release.cluster;", first));
-  text.line("bar.sync 0;");
+  if (shares == nullptr) text.line("bar.sync 0;");
+  else {
+    // Relaxed: the fence has published the mbarriers, and a releasing arrival would wait for all memory.
+    text.line("barrier.cluster.arrive.relaxed.aligned;");
+    text.line("barrier.cluster.wait.aligned;");
+  }
+  // What stands before it needs nothing of the launches before.
+  if (e_.c.target.has_dependent_launch()) text.line("griddepcontrol.wait;");
   text.emit(b)->setConvergent();
 }
 
@@ -103,6 +132,8 @@ void Ring::next() {
 /// One thread of each warpgroup says that it is done with the slot, where `where` is true (null: always).
 void Ring::arrive(Value* slot, Value* where) {
   llvm::IRBuilder<>& b = e_.b;
+  Value* shares = pair_shares(e_);
+  if (shares != nullptr) return arrive_at_both(slot, where, shares);
   Value* tid = thread_number(b);
   Value* speaks = b.CreateICmpEQ(b.CreateAnd(tid, b.getInt32(kWarpgroup - 1)), b.getInt32(0));
   if (where != nullptr) speaks = b.CreateAnd(speaks, where);
@@ -110,6 +141,32 @@ void Ring::arrive(Value* slot, Value* where) {
   const std::string who = text.in(speaks, 'b'), at = text.in_register(mbarrier(empty_, slot));
   text.line(fmt::format("@{} mbarrier.arrive.shared::cta.b64 _, [{}];", who, at));
   text.emit(b)->setConvergent();
+}
+
+/// The same to both blocks of a pair, by one thread each; to this one alone where it shares nothing. The default scope
+/// is enough: what follows is a copy into memory that nobody has written by other means.
+void Ring::arrive_at_both(Value* slot, Value* where, Value* shares) {
+  llvm::IRBuilder<>& b = e_.b;
+  Value* thread = b.CreateAnd(thread_number(b), b.getInt32(kWarpgroup - 1));
+  Value* speaks = b.CreateICmpULT(thread, b.CreateSelect(shares, b.getInt32(2), b.getInt32(1)));
+  if (where != nullptr) speaks = b.CreateAnd(speaks, where);
+  Value* to = b.CreateSelect(shares, thread, cluster_rank(e_));
+  PtxAsm text;
+  const std::string who = text.in(speaks, 'b'), at = text.in_register(mbarrier(empty_, slot)),
+                    rank = text.in_register(to);
+  text.line("{");
+  text.line(".reg .b32 there;");
+  text.line(fmt::format("@{} mapa.shared::cluster.u32 there, {}, {};", who, at, rank));
+  text.line(fmt::format("@{} mbarrier.arrive.shared::cluster.b64 _, [there];", who));
+  text.line("}");
+  text.emit(b)->setConvergent();
+}
+
+void Ring::drain() {
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    wait_empty();
+    next();
+  }
 }
 
 void Ring::release_behind(bool then) {

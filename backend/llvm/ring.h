@@ -11,6 +11,11 @@ inline constexpr int kWarpgroup = 128;  ///< threads
 llvm::Value* thread_number(llvm::IRBuilder<>& b);
 /// i32: the warpgroup's number in its block, equal in all its threads as far as the assembler can see.
 llvm::Value* warpgroup_number(Emitter& e);
+/// i32: the block's number in its cluster.
+llvm::Value* cluster_rank(Emitter& e);
+/// i1, equal in the whole launch: the two blocks of a cluster run neighbours and share operands. Null where the
+/// program's walk has no pairs.
+llvm::Value* pair_shares(Emitter& e);
 /// i32: an index as the coordinate of a copy. What 32 bits do not hold is outside of every array either way.
 llvm::Value* coordinate(Emitter& e, ir::Value v);
 
@@ -32,12 +37,15 @@ class Ring {
   /// The same for the slot before, if it has not been released; `then`: whether the slot at hand is still read.
   void release_behind(bool then);
   void next();
+  /// Until every slot is empty: no other block signals here any more.
+  void drain();
 
  private:
   llvm::Value* phase();
   llvm::Value* position();
   llvm::Value* mbarrier(std::int64_t first, llvm::Value* slot);
   void arrive(llvm::Value* slot, llvm::Value* where);
+  void arrive_at_both(llvm::Value* slot, llvm::Value* where, llvm::Value* shares);
   void wait(std::int64_t first, llvm::Value* parity);
 
   Emitter& e_;

@@ -86,6 +86,8 @@ class Transfer {
     if (inst.op == Op::While) return while_loop(inst);
     if (inst.op == Op::If) return branch(inst);
     for (Value v : inst.results) info_[v.id] = unknown(v);
+    if (inst.op == Op::Walk)
+      for (Value v : f_.region(inst.regions[0]).params) info_[v.id] = unknown(v);
     for (RegionId r : inst.regions) region(r);
     if (inst.results.size() != 1 || !inst.regions.empty()) return;
     inst_ = &inst;

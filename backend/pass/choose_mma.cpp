@@ -57,7 +57,7 @@ DotUnit best_unit(const Target& target, const Function& f, const Inst& dot) {
 bool choose_mma(PassContext& context, Function& f) {
   bool changed = false;
   walk(f, [&](InstId i) {
-    if (f.inst(i).op != Op::Dot || context.options.cluster > 1) return;
+    if (f.inst(i).op != Op::Dot || context.options.cluster > (context.target.has_warpgroups() ? 2 : 1)) return;
     changed |= set_attr(f, i, AttrKey::unit, std::int64_t(best_unit(context.target, f, f.inst(i))));
   });
   return changed;

@@ -45,6 +45,8 @@ class Roles {
   }
 
  private:
+  /// Operands that decide how often regions run.
+  static std::size_t deciding(Op op) { return op == Op::For ? 3 : op == Op::If ? 1 : 0; }
   void need(Value v) {
     const InstId i = f_.def(v);
     if (i == kNone || !needed_.insert(i).second) return;
@@ -56,7 +58,7 @@ class Roles {
     for (InstId i = f_.region(f_.inst(fill).parent).owner; i != kNone; i = f_.region(f_.inst(i).parent).owner) {
       const Inst& around = f_.inst(i);
       needed_.insert(i);
-      for (std::size_t k = 0; k < (around.op == Op::For ? 3u : 1u); ++k) need(around.operands[k]);
+      for (std::size_t k = 0; k < deciding(around.op); ++k) need(around.operands[k]);
     }
   }
 
@@ -65,20 +67,20 @@ class Roles {
     for (InstId i : std::vector<InstId>(f_.region(from).insts)) {
       if (!needed_.contains(i)) continue;
       const Inst inst = f_.inst(i);
-      if (inst.op == Op::For || inst.op == Op::If) control(inst, to, map);
+      if (!inst.regions.empty()) control(inst, to, map);
       else f_.append(to, f_.clone(i, map));
     }
   }
   void control(const Inst& inst, RegionId to, ValueMap& map) {
     std::vector<Value> operands;
-    for (std::size_t k = 0; k < (inst.op == Op::For ? 3u : 1u); ++k) operands.push_back(map(inst.operands[k]));
-    const InstId copy = f_.create(inst.op, operands, {}, {}, inst.loc);
+    for (std::size_t k = 0; k < deciding(inst.op); ++k) operands.push_back(map(inst.operands[k]));
+    const InstId copy =
+        f_.create(inst.op, operands, {}, inst.op == Op::Walk ? inst.attrs : std::vector<Attr>{}, inst.loc);
     for (RegionId r : inst.regions) {
       const RegionId inner = f_.add_region(copy);
-      if (inst.op == Op::For) {
-        const Value counter = f_.region(r).params[0];
-        map.set(counter, f_.add_region_param(inner, f_.type(counter)));
-      }
+      const std::vector<Value> params = f_.region(r).params;  // a loop's counter, or all numbers of a program
+      for (std::size_t k = 0; k < (inst.op == Op::For ? 1 : params.size()); ++k)
+        map.set(params[k], f_.add_region_param(inner, f_.type(params[k])));
       produce(r, inner, map);
       f_.append(inner, f_.create(Op::Yield, {}, {}, {}, inst.loc));
     }

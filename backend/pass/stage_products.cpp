@@ -224,7 +224,9 @@ void Loop::rewrite() {
     pointers.push_back(Type::shared_pointer(f_.type(inst(o.load).results[0]).dtype));
   }
   const SourceLoc loc = inst(last).loc;
-  insert_op(f_, last, Op::Fill, sources, {{AttrKey::extents, extents}, {AttrKey::along, along}}, {}, loc);
+  const InstId fill =
+      insert_op(f_, last, Op::Fill, sources, {{AttrKey::extents, extents}, {AttrKey::along, along}}, {}, loc);
+  for (const Operand& o : operands_) f_.inst(fill).parts.push_back(inst(o.load).loc);
   const InstId take = insert_op(f_, last, Op::Take, {}, {{AttrKey::extents, extents}}, pointers, loc);
   const auto number = [&](Value v) {
     const auto at = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& o) { return o.value == v; });
@@ -291,7 +293,7 @@ bool needs_whole_block(const Function& f) {
 
 bool stage_products(PassContext& context, Function& f) {
   const CompileOptions& wish = context.options;
-  if (!context.target.has_warpgroups() || wish.cluster > 1 || wish.max_registers != 0 || wish.debug ||
+  if (!context.target.has_warpgroups() || wish.cluster > 2 || wish.max_registers != 0 || wish.debug ||
       needs_whole_block(f))
     return false;
   std::vector<InstId> loops;

@@ -256,7 +256,7 @@ param "n" : index access=read
 {
   %0 = param index=0 : ptr<const bf16>
   %1 = param index=1 : index
-  fill extents=[64,64,128,16] along=[1,0] stages=3 scratch=1024 %0, %1, %1, %1, %1, %1, %1, %0, %1, %1, %1, %1, %1, %1
+  fill extents=[64,64,128,16] along=[1,0] stages=3 both=1 scratch=1024 %0, %1, %1, %1, %1, %1, %1, %0, %1, %1, %1, %1, %1, %1
 })";
     case Op::Take:
       return "{\n  %0, %1 = take extents=[64,64,128,16] : ptr<shared bf16>, ptr<shared f16>\n}";
@@ -279,6 +279,12 @@ param "n" : index access=read
   %2 = constant value=f32(0) : f32
   %3 = splat %2 : tile<64x128xf32>
   %4 = ring_dot extents=[64,128,64] along=[1,0] unit=bf16 %0, %1, %3 : tile<64x128xf32>
+})";
+    case Op::Walk:
+      return R"({
+  walk group=16 pair=1 {(%0 : index, %1 : index, %2 : index, %3 : i1)
+    yield
+  }
 })";
     case Op::Partitions:
       return R"({

@@ -90,12 +90,56 @@ TEST(StageResults, StoresOfBlocksLeaveThroughSharedMemory) {
   EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), HasSubstr("store_block mapped=1 %"));
   // read again behind the store: no copy that nobody awaits
   std::string again = text;
-  again.replace(again.find(stored), stored.size(), stored + "%back = load %cp, %ci : tile<64x64xf32>\nstore %cp, %back\n");
+  again.replace(again.find(stored), stored.size(),
+                stored + "%back = load %cp, %ci : tile<64x64xf32>\nstore %cp, %back\n");
   EXPECT_THAT(after({choose_mma, stage_products, stage_results}, again), HasSubstr("store_block %"));
   // a mask of the user's, or columns apart
   EXPECT_THAT(after({choose_mma, stage_products, stage_results}, matmul()), Not(HasSubstr("store_block")));
   text.replace(text.find("%bs, %b1, %m, %c0 : tile<64x64xptr<f32>>"), 8, "%bs, %bn");
   EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), Not(HasSubstr("store_block")));
+}
+
+const std::initializer_list<ir::Pass> kUntilLaid = {choose_mma,  stage_products, stage_results, expand_blocks,
+                                                    infer_facts, canonicalise,   choose_exec,   rematerialise,
+                                                    chunk,       assign_layouts, walk_programs};
+
+/// matmul() with 128 rows a program, and columns by the second axis of the grid.
+std::string large(const std::string& more = "") {
+  std::string text = matmul();
+  const auto all = [&](const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  all("tile<64x64xf32>", "tile<128x64xf32>");
+  all("block extents=[64,64] %pa", "block extents=[128,64] %pa");
+  all("block extents=[64,64] %pc", "block extents=[128,64] %pc");
+  all("%m, %k : tile<64x64x", "%m, %k : tile<128x64x");
+  all("%m, %c0 : tile<64x64x", "%m, %n : tile<128x64x");
+  all("%m, %n : tile<128x64xptr<f32>>, tile<64x64xi1>", "%m, %n : tile<128x64xptr<f32>>, tile<128x64xi1>");
+  all("%m, %k : tile<128x64xptr<const bf16>>, tile<64x64xi1>",
+      "%m, %k : tile<128x64xptr<const bf16>>, tile<128x64xi1>");
+  all("%av = load %ap, %ai : tile<64x64xbf16>", "%av = load %ap, %ai : tile<128x64xbf16>");
+  all("%k, %c0 : tile<64x64xptr<const bf16>>", "%k, %n : tile<64x64xptr<const bf16>>");
+  all("%m = mul %pid, %c64 : index",
+      "%c128 = constant value=index(128) : index\n%m = mul %pid, %c128 : index\n"
+      "%column = program_id axis=1 : index\n%n = mul %column, %c64 : index\n" +
+          more);
+  all("store %cp, %out\n", "store %cp, %out, %ci\n");
+  return text;
+}
+
+TEST(WalkPrograms, RowsOfTheLeftOperandGoInGroupsAndTheLargerOperandIsShared) {
+  const std::string text = after(kUntilLaid, large());
+  EXPECT_THAT(text, HasSubstr("walk group=16 pair=2"));  // 128 rows of a against 64 columns of b
+  EXPECT_THAT(text, HasSubstr("both=1"));
+  EXPECT_THAT(text, Not(HasSubstr("program_id")));
+  EXPECT_THAT(after(kUntilLaid, large(), {.cluster = 1}), HasSubstr("walk group=16 {"));
+}
+
+TEST(WalkPrograms, WhoSeesHowProgramsAreRunStays) {
+  const std::string counts = large("%many = num_programs axis=0 : index\nprint text=\"{}\" %many\n");
+  EXPECT_THAT(after(kUntilLaid, counts), Not(HasSubstr("walk")));
+  EXPECT_THAT(after(kUntilLaid, matmul()), Not(HasSubstr("walk")));  // 64 rows a program
 }
 
 TEST(Specialise, RolesHaveTheSameTrips) {

@@ -102,6 +102,9 @@ LinearLayout layout_Take(const Function&, const Inst& inst, std::size_t, const L
 LinearLayout layout_Release(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }
+LinearLayout layout_Walk(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
+  return no_tile_operand(inst);
+}
 LinearLayout layout_Partitions(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }

@@ -44,6 +44,7 @@ std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill) {
   for (std::size_t i = 0; i < along.size(); ++i) {
     RingBlock b{
         f.type(fill.operands[i * kFillOperands]).dtype, {extents[2 * i], extents[2 * i + 1]}, int(along[i]), offset};
+    b.both = (fill.i64(AttrKey::both) >> i & 1) != 0;
     offset += (b.size() + kRingAlign - 1) / kRingAlign * kRingAlign;
     blocks.push_back(b);
   }
@@ -91,7 +92,7 @@ std::optional<rt::TensorMapRecipe> block_map(const Function& f, std::span<const 
     map.strides[d] = *stride;
   }
   map.box[0] = std::uint32_t(kLine / bytes(block.dtype));
-  map.box[1] = std::uint32_t(std::min<std::int64_t>(block.lines(), kMaxBox));
+  map.box[1] = std::uint32_t(block.copy_lines());
   map.swizzle = TensorSwizzle::Bytes128;
   return map;
 }
@@ -107,13 +108,20 @@ std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill) 
   return maps;
 }
 
-InstId fill_of(const Function& f) {
+namespace {
+
+InstId find(const Function& f, Op op) {
   InstId found = kNone;
   walk(f, [&](InstId i) {
-    if (f.inst(i).op == Op::Fill) found = i;
+    if (f.inst(i).op == op) found = i;
   });
   return found;
 }
+
+}  // namespace
+
+InstId fill_of(const Function& f) { return find(f, Op::Fill); }
+InstId walk_of(const Function& f) { return find(f, Op::Walk); }
 
 Types infer_Fill(const InferInput& in) {
   const std::vector<std::int64_t>&extents = in.ints(AttrKey::extents), &along = in.ints(AttrKey::along);
@@ -217,6 +225,17 @@ void eval_RingDot(Evaluator& e, const Inst& inst) {
 
 Types infer_Settle(const InferInput& in) { return {in.type(0)}; }
 void eval_Settle(Evaluator& e, const Inst& inst) { e.assign(inst.results, inst.operands); }
+
+// --- programs of a team ----------------------------------------------------------------------------------------------
+
+Types infer_Walk(const InferInput&) { return {}; }
+// Every program is evaluated by itself.
+void eval_Walk(Evaluator& e, const Inst& inst) {
+  const std::vector<Value>& params = e.function().region(inst.regions[0]).params;
+  for (std::size_t axis = 0; axis < 3; ++axis) *e.out<std::int64_t>(params[axis]) = e.pid()[axis];
+  *e.out<bool>(params[3]) = true;
+  e.run_region(inst.regions[0]);
+}
 
 // --- roles -----------------------------------------------------------------------------------------------------------
 

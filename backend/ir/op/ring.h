@@ -24,8 +24,17 @@ struct RingBlock {
   std::int64_t extents[2] = {1, 1};
   int along = 1;            ///< the contiguous axis
   std::int64_t offset = 0;  ///< bytes from the start of the slot
+  bool both = false;        ///< each of the two blocks of a cluster brings a half of it
   std::int64_t lines() const { return extents[1 - along]; }
   std::int64_t panels() const { return extents[along] * bytes(dtype) / kLine; }
+  /// Halves are panels where they can be, else lines.
+  bool halved_by_panels() const { return panels() % 2 == 0; }
+  bool can_be_halved() const { return halved_by_panels() || lines() % 16 == 0; }
+  /// Lines that one copy brings.
+  std::int64_t copy_lines() const {
+    const std::int64_t all = both && !halved_by_panels() ? lines() / 2 : lines();
+    return all < kMaxBox ? all : kMaxBox;
+  }
   std::int64_t size() const { return extents[0] * extents[1] * bytes(dtype); }
 };
 std::vector<RingBlock> ring_blocks(const Function& f, const Inst& fill);
@@ -44,5 +53,7 @@ inline int ring_warps(std::int64_t rows) { return rows > 64 ? 8 : 4; }
 
 /// The function's fill; kNone if it has no ring.
 InstId fill_of(const Function& f);
+/// The function's walk over programs; kNone where each team runs one.
+InstId walk_of(const Function& f);
 
 }  // namespace kiln::ir

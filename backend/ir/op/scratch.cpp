@@ -63,11 +63,12 @@ namespace {
 
 /// Whether a scalar may decide a branch, with a barrier behind it.
 bool has_control_flow(const Function& f) {
-  const auto& insts = f.region(f.body()).insts;
-  return std::any_of(insts.begin(), insts.end(), [&](InstId i) {
+  bool has = false;
+  walk(f, [&](InstId i) {
     const Op op = f.inst(i).op;
-    return op == Op::For || op == Op::While || op == Op::If;
+    has = has || op == Op::For || op == Op::While || op == Op::If;
   });
+  return has;
 }
 
 /// Whether `pointer` reaches only memory that nothing writes during the launch.

@@ -23,28 +23,73 @@ using llvm::Value;
 // Registers of a thread of each role; 168 for each of 384 threads at the start.
 constexpr int kOfProducer = 40, kOfConsumer = 232;
 
+/// What is the same for all copies of a block of a slot.
+struct Copies {
+  Value *map, *slot, *full;  ///< slot: i32, this block's part of it
+  Value *fast, *slow;        ///< i32: first coordinates
+  const ir::RingBlock& block;
+};
+
+/// Some panels, some lines of each, from the first on; `mask`: the blocks of the cluster that they go to, 0: this one.
+void copy_part(Emitter& e, const Copies& c, std::int64_t panels, std::int64_t lines, unsigned mask) {
+  llvm::IRBuilder<>& b = e.b;
+  const std::int64_t line = ir::kLine / bytes(c.block.dtype);
+  for (std::int64_t panel = 0; panel < panels; ++panel)
+    for (std::int64_t from = 0; from < lines; from += c.block.copy_lines()) {
+      PtxAsm text;
+      const std::int64_t offset = (panel * c.block.lines() + from) * ir::kLine;
+      const std::string to = text.in_register(b.CreateAdd(c.slot, b.getInt32(std::uint32_t(offset)))),
+                        of = text.in_register(c.map),
+                        x = text.in_register(b.CreateAdd(c.fast, b.getInt32(std::uint32_t(panel * line)))),
+                        y = text.in_register(b.CreateAdd(c.slow, b.getInt32(std::uint32_t(from)))),
+                        signal = text.in_register(c.full);
+      text.line(
+          fmt::format("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{} [{}], [{}, {{{}, "
+                      "{}}}], [{}]{};",
+                      mask != 0 ? ".multicast::cluster" : "", to, of, x, y, signal,
+                      mask != 0 ? ", " + text.in_register(b.getInt16(std::uint16_t(mask))) : ""));
+      text.emit(b)->setConvergent();
+    }
+}
+
+/// Half number `half` (i32) of a block that both blocks of a cluster need.
+void copy_half(Emitter& e, const Copies& c, Value* half, unsigned mask) {
+  llvm::IRBuilder<>& b = e.b;
+  Copies mine = c;
+  const std::int64_t panels = c.block.panels(), lines = c.block.lines();
+  const bool by_panels = c.block.halved_by_panels();
+  const std::int64_t offset = by_panels ? panels / 2 * lines * ir::kLine : lines / 2 * ir::kLine,
+                     fast = by_panels ? panels / 2 * (ir::kLine / bytes(c.block.dtype)) : 0,
+                     slow = by_panels ? 0 : lines / 2;
+  const auto moved = [&](Value* x, std::int64_t by) {
+    return b.CreateAdd(x, b.CreateMul(half, b.getInt32(std::uint32_t(by))));
+  };
+  mine.slot = moved(c.slot, offset);
+  mine.fast = moved(c.fast, fast);
+  mine.slow = moved(c.slow, slow);
+  copy_part(e, mine, by_panels ? panels / 2 : panels, by_panels ? lines : lines / 2, mask);
+}
+
 void copy_block(Emitter& e, const ir::Inst& fill, std::size_t number, const ir::RingBlock& block, Ring& ring) {
   llvm::IRBuilder<>& b = e.b;
   const std::size_t first = number * ir::kFillOperands + 5;
-  Value *fast = coordinate(e, fill.operands[first + std::size_t(block.along)]),
-        *slow = coordinate(e, fill.operands[first + std::size_t(1 - block.along)]);
-  Value *map = tensor_map(e, b, number), *slot = ring.slot(), *full = ring.full();
-  const std::int64_t line = ir::kLine / bytes(block.dtype), lines = std::min<std::int64_t>(block.lines(), ir::kMaxBox);
-  for (std::int64_t panel = 0; panel < block.panels(); ++panel)
-    for (std::int64_t from = 0; from < block.lines(); from += lines) {
-      const std::int64_t offset = block.offset + (panel * block.lines() + from) * ir::kLine;
-      PtxAsm text;
-      const std::string to = text.in_register(b.CreateAdd(slot, b.getInt32(std::uint32_t(offset)))),
-                        of = text.in_register(map),
-                        x = text.in_register(b.CreateAdd(fast, b.getInt32(std::uint32_t(panel * line)))),
-                        y = text.in_register(b.CreateAdd(slow, b.getInt32(std::uint32_t(from)))),
-                        signal = text.in_register(full);
-      text.line(
-          fmt::format("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [{}, {{{}, "
-                      "{}}}], [{}];",
-                      to, of, x, y, signal));
-      text.emit(b)->setConvergent();
-    }
+  Copies c{tensor_map(e, b, number),
+           b.CreateAdd(ring.slot(), b.getInt32(std::uint32_t(block.offset))),
+           ring.full(),
+           coordinate(e, fill.operands[first + std::size_t(block.along)]),
+           coordinate(e, fill.operands[first + std::size_t(1 - block.along)]),
+           block};
+  if (!block.both) return copy_part(e, c, block.panels(), block.lines(), 0);
+  const auto code = [&](const char* name) { return llvm::BasicBlock::Create(e.c.context(), name, e.kernel); };
+  llvm::BasicBlock *shared = code("fill.half"), *alone = code("fill.all"), *filled = code("filled");
+  b.CreateCondBr(pair_shares(e), shared, alone);
+  b.SetInsertPoint(shared);
+  copy_half(e, c, cluster_rank(e), 3);
+  b.CreateBr(filled);
+  b.SetInsertPoint(alone);
+  for (std::uint32_t half : {0u, 1u}) copy_half(e, c, b.getInt32(half), 0);
+  b.CreateBr(filled);
+  b.SetInsertPoint(filled);
 }
 
 }  // namespace
@@ -61,7 +106,11 @@ void emit_Fill(Emitter& e, const ir::Inst& inst) {
   const std::string full = expect.in_register(ring.full());
   expect.line(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};", full, total));
   expect.emit(e.b)->setConvergent();
-  for (std::size_t i = 0; i < blocks.size(); ++i) copy_block(e, inst, i, blocks[i], ring);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i < inst.parts.size()) e.at(inst.parts[i]);
+    copy_block(e, inst, i, blocks[i], ring);
+  }
+  e.at(inst.loc);
   ring.next();
 }
 
@@ -118,6 +167,7 @@ void emit_Partitions(Emitter& e, const ir::Inst& inst) {
   b.CreateCondBr(b.CreateICmpEQ(tid, first), elected, exit);
   b.SetInsertPoint(elected);
   e.region(inst.regions[0]);
+  if (pair_shares(e) != nullptr) Ring(e).drain();  // memory stays until the neighbour's signals have come
   b.CreateBr(exit);
   b.SetInsertPoint(consumer);
   registers("inc", kOfConsumer);
