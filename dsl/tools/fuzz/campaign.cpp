@@ -18,11 +18,12 @@ void Campaign::prepare() {
 }
 
 bool Campaign::agrees(const Device& device, const Program& p) {
-  const std::string differs = difference(device, p, planted);
-  if (differs.empty()) return true;
-  fmt::print(stderr, "seed {} differs on {}; making the program small\n{}", p.seed, device.name(), differs);
+  const std::optional<std::string> differs = difference(device, p, planted);
+  if (!differs) ++refused;
+  if (!differs || differs->empty()) return true;
+  fmt::print(stderr, "seed {} differs on {}; making the program small\n{}", p.seed, device.name(), *differs);
   Program less = minimised(device, p, planted);
-  failure = Failure{device.name(), difference(device, less, planted), std::move(less)};
+  failure = Failure{device.name(), difference(device, less, planted).value_or(""), std::move(less)};
   return false;
 }
 
@@ -63,6 +64,7 @@ void Campaign::run_one(const Program& p) {
 std::string Campaign::json() const {
   nlohmann::ordered_json j;
   j["programs"] = programs;
+  j["refused"] = refused;
   j["seed"] = first;
   j["devices"] = devices;
   j["ops"] = ops;

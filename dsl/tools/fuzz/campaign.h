@@ -25,6 +25,7 @@ struct Campaign {
 
   // Of run():
   std::uint64_t programs = 0;
+  std::uint64_t refused = 0;                        ///< runs of a program that is too large for a device
   std::map<std::string, std::uint64_t> ops, types;  ///< instructions and results that the programs have
   std::vector<std::string> devices;
   std::optional<Failure> failure;
@@ -34,7 +35,7 @@ struct Campaign {
   void run();
   /// One program on all of these devices.
   void run_one(const Program&);
-  /// One line: programs, seed, devices, ops, types, differences.
+  /// One line: programs, refused, seed, devices, ops, types, differences.
   std::string json() const;
 
  private:

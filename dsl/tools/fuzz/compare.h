@@ -8,9 +8,10 @@
 
 namespace kiln::fuzz {
 
-/// What `device` does otherwise than the interpreter, a few lines; empty when both leave the same memory. Results in
-/// slots may differ by their function's bound; a device without enough shared memory for the program agrees. `planted`: an op whose results the interpreter gets wrong.
-std::string difference(const Device& device, const Program&, std::optional<ir::Op> planted = {});
+/// What `device` does otherwise than the interpreter, a few lines; empty when both leave the same memory, nullopt when
+/// the device has too little shared memory or too few registers for the program. Results in slots may differ by their
+/// function's bound. `planted`: an op whose results the interpreter gets wrong.
+std::optional<std::string> difference(const Device& device, const Program&, std::optional<ir::Op> planted = {});
 
 /// The program without what its difference on `device` does not need: effects and values are taken away, values
 /// replaced by operands or zeros, branches by a side, as long as a difference of the same kind is left.

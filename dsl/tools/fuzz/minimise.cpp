@@ -130,7 +130,10 @@ void drop_parameters(Program& p) {
 class Minimiser {
  public:
   Minimiser(const Device& device, Program p, std::optional<Op> planted)
-      : device_(device), planted_(planted), p_(std::move(p)), kind_(kind(difference(device, p_, planted))) {}
+      : device_(device),
+        planted_(planted),
+        p_(std::move(p)),
+        kind_(kind(difference(device, p_, planted).value_or(""))) {}
 
   Program run() {
     while (remove_unused() | simplify()) {
@@ -147,7 +150,7 @@ class Minimiser {
   bool take(const Program& less) {
     if (late()) return false;
     ++attempts_;
-    if (kind(difference(device_, less, planted_)) != kind_) return false;
+    if (kind(difference(device_, less, planted_).value_or("")) != kind_) return false;
     p_ = less;
     return true;
   }
