@@ -14,6 +14,7 @@
 #include "dsl/lang/reduce.h"
 #include "dsl/lang/report.h"
 #include "dsl/lang/sort.h"
+#include "dsl/lang/tuned.h"
 #include "dsl/lang/view.h"
 #include "runtime/base/error.h"
 #include "runtime/device.h"

@@ -1,209 +1,29 @@
-// An entry is <dir>/<hash of key>.kimg: "KCE1", the key's length and text, then the image's own checksummed bytes. All
-// writing is "temporary file, rename", so a reader sees a whole entry or none; a rename over an equal entry is
-// harmless. The modification time is the time of last use, from which the size bound chooses what goes.
 #include "runtime/cache.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <utility>
-#include <vector>
-
-#include "runtime/base/env.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/log.h"
 
 namespace kiln::rt {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kMagic = "KCE1", kSuffix = ".kimg", kTemporary = ".tmp-";
-constexpr auto kStaleAfter = std::chrono::hours(1);  // a temporary file this old belongs to a process that died
-
-std::string entry_path(const std::string& dir, const std::string& key) {
-  return dir + "/" + stable_hash(key) + std::string(kSuffix);
-}
-
-class File {
- public:
-  File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  bool open() const { return fd_ >= 0; }
-
-  std::optional<std::string> read_all() const {
-    struct stat st;
-    if (::fstat(fd_, &st) != 0) return std::nullopt;
-    std::string bytes(static_cast<std::size_t>(st.st_size), '\0');
-    for (std::size_t done = 0; done < bytes.size();) {
-      const ssize_t n = ::read(fd_, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return std::nullopt;
-      done += static_cast<std::size_t>(n);
-    }
-    return bytes;
-  }
-  bool write_all(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return true;
-  }
-  /// Some file systems report a full disk only here.
-  bool close() {
-    const int fd = std::exchange(fd_, -1);
-    return ::close(fd) == 0;
-  }
-
- private:
-  int fd_;
-};
-
-/// Sets the time of last use; a read-only folder keeps its order.
-void touch(const std::string& path) { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
-
-void remove_corrupt(const std::string& path, const std::string& why) {
-  say(LogLevel::Info, fmt::format("cache: removing a corrupt entry: {}", why));
-  ::unlink(path.c_str());
-}
-
-void report_store_failure(const std::string& dir, const std::string& step, const std::string& why) {
-  say_once(LogLevel::Info, "cache store " + dir,
-           fmt::format("cache: nothing is kept in {}: {}: {} (set KILN_CACHE_DIR to another folder, or to 'off')", dir,
-                       step, why));
-}
-
-struct Entry {
-  fs::path path;
-  std::uint64_t bytes;
-  fs::file_time_type used;
-};
-
-/// Every entry of the folder; stale temporary files are removed on the way.
-std::vector<Entry> entries_of(const std::string& dir) {
-  std::vector<Entry> found;
-  std::error_code ec;
-  for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
-    std::error_code gone;  // another process may remove a file between listing and looking
-    const Entry e{it->path(), it->file_size(gone), it->last_write_time(gone)};
-    if (gone) continue;
-    const std::string file = e.path.filename().string();
-    if (file.starts_with(kTemporary)) {
-      if (fs::file_time_type::clock::now() - e.used > kStaleAfter) ::unlink(e.path.c_str());
-    } else if (file.ends_with(kSuffix)) {
-      found.push_back(e);
-    }
-  }
-  return found;
-}
-
-/// Removes the least recently used entries until the folder is within `max_bytes`.
-void enforce_bound(const std::string& dir, std::uint64_t max_bytes) {
-  std::vector<Entry> entries = entries_of(dir);
-  std::uint64_t total = 0;
-  for (const Entry& e : entries) total += e.bytes;
-  if (total <= max_bytes) return;
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return std::pair(a.used, a.path) < std::pair(b.used, b.path); });
-  for (const Entry& e : entries) {
-    if (total <= max_bytes) break;
-    ::unlink(e.path.c_str());
-    total -= e.bytes;
-  }
-}
-
-std::string entry_bytes(const std::string& key, const KernelImage& image) {
-  const std::uint64_t n = key.size();
-  std::string bytes(kMagic);
-  bytes.append(reinterpret_cast<const char*>(&n), sizeof n);
-  return bytes + key + serialise(image);
-}
-
-/// The image of an entry; nothing when it holds another key or another version's format. Throws Error when corrupt.
-std::optional<KernelImage> parse_entry(std::string_view bytes, const std::string& key, const std::string& path) {
-  if (!bytes.starts_with(kMagic.substr(0, 3))) throw Error(path + ": not a cache entry");
-  if (!bytes.starts_with(kMagic)) return std::nullopt;
-  bytes.remove_prefix(kMagic.size());
-  std::uint64_t n = 0;
-  if (bytes.size() < sizeof n) throw Error(path + ": ends inside its header");
-  std::memcpy(&n, bytes.data(), sizeof n);
-  bytes.remove_prefix(sizeof n);
-  if (n > bytes.size()) throw Error(fmt::format("{}: key of {} bytes, {} are left", path, n, bytes.size()));
-  if (bytes.substr(0, n) != key) return std::nullopt;
-  return deserialise(std::string(bytes.substr(n)), path);
-}
-
-std::string default_dir() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/kiln";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/kiln";
-  return {};
-}
+constexpr const char* kSuffix = ".kimg";
 
 }  // namespace
 
-std::string stable_hash(const std::string& text) {
-  const Hash128 h = hash128(text);
-  return fmt::format("{:016x}{:016x}", h.low, h.high);
-}
+DiskCache::DiskCache(std::string dir, std::uint64_t max_bytes) : entries_(std::move(dir), kSuffix, max_bytes) {}
 
-DiskCache::DiskCache(std::string dir, std::uint64_t max_bytes) : dir_(std::move(dir)), max_bytes_(max_bytes) {}
-
-DiskCache DiskCache::from_env() {
-  const std::string& dir = env::KILN_CACHE_DIR();
-  const auto bytes = static_cast<std::uint64_t>(env::KILN_CACHE_BYTES());
-  return DiskCache(dir == "off" ? std::string() : dir.empty() ? default_dir() : dir, bytes);
-}
+DiskCache DiskCache::from_env() { return DiskCache(EntryStore::from_env(kSuffix)); }
 
 std::optional<KernelImage> DiskCache::find(const std::string& key) const {
-  if (dir_.empty()) return std::nullopt;
-  const std::string path = entry_path(dir_, key);
-  const File file(path, O_RDONLY);
-  if (!file.open()) return std::nullopt;
-  const auto bytes = file.read_all();
+  const auto bytes = entries_.find(key);
   if (!bytes) return std::nullopt;
   try {
-    auto image = parse_entry(*bytes, key, path);
-    if (image) touch(path);
-    return image;
+    return deserialise(*bytes, entries_.path_of(key));
   } catch (const Error& e) {
-    remove_corrupt(path, e.what());
+    entries_.remove(key, e.what());
     return std::nullopt;
   }
 }
 
-void DiskCache::store(const std::string& key, const KernelImage& image) const {
-  if (dir_.empty()) return;
-  static std::atomic<unsigned> serial{0};  // threads of this process; processes differ by pid
-  std::error_code ec;
-  fs::create_directories(dir_, ec);
-  if (ec) return report_store_failure(dir_, "making the folder", ec.message());
-
-  const std::string temporary = fmt::format("{}/{}{}-{}", dir_, kTemporary, ::getpid(), serial.fetch_add(1));
-  File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file.open()) return report_store_failure(dir_, "opening a file", std::strerror(errno));
-  const bool written = file.write_all(entry_bytes(key, image)) && file.close();
-  if (!written || ::rename(temporary.c_str(), entry_path(dir_, key).c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    return report_store_failure(dir_, written ? "publishing an entry" : "writing an entry", std::strerror(error));
-  }
-  enforce_bound(dir_, max_bytes_);
-}
+void DiskCache::store(const std::string& key, const KernelImage& image) const { entries_.store(key, serialise(image)); }
 
 }  // namespace kiln::rt

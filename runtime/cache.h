@@ -1,15 +1,13 @@
-// Disk cache of KernelImages: key text → .kimg. Safe with many processes, a full or read-only disk, corrupt entries.
+// Disk cache of KernelImages: key text → .kimg (runtime/entry_store.h).
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "runtime/entry_store.h"
 #include "runtime/image/kernel_image.h"
 
 namespace kiln::rt {
-
-/// 128-bit hash of `text` in 32 hexadecimal digits; stable over versions and machines.
-std::string stable_hash(const std::string& text);
 
 class DiskCache {
  public:
@@ -18,16 +16,15 @@ class DiskCache {
   /// The cache that KILN_CACHE_DIR and KILN_CACHE_BYTES describe.
   static DiskCache from_env();
 
-  /// The image stored under `key` (any text; it is hashed, and compared in full with the stored one). A corrupt or
-  /// foreign entry is a miss and is removed.
+  /// The image stored under `key`. A corrupt or foreign entry is a miss and is removed.
   std::optional<KernelImage> find(const std::string& key) const;
-  /// Publishes atomically (temporary file in the same folder, then rename). Failure is logged once and is no error.
+  /// Failure is logged once and is no error.
   void store(const std::string& key, const KernelImage& image) const;
-  const std::string& dir() const { return dir_; }
+  const std::string& dir() const { return entries_.dir(); }
 
  private:
-  std::string dir_;
-  std::uint64_t max_bytes_;
+  explicit DiskCache(EntryStore entries) : entries_(std::move(entries)) {}
+  EntryStore entries_;
 };
 
 }  // namespace kiln::rt

@@ -16,6 +16,7 @@
 // (KILN_RETRACE=1: on every launch).
 #pragma once
 #include <atomic>
+#include <initializer_list>
 #include <memory>
 #include <type_traits>
 
@@ -159,12 +160,29 @@ class Verbs {
   }
 };
 
+/// P… without the last one, which must be a Tune<S>.
+template <class Before, class... P>
+struct TunedParams {
+  static constexpr bool kTuned = false;
+  struct Values {};
+};
+template <class... A, class S>
+struct TunedParams<Params<A...>, Tune<S>> {
+  static constexpr bool kTuned = true;
+  using Values = S;
+  using Others = Params<A...>;
+};
+template <class... A, class P, class Next, class... Rest>
+struct TunedParams<Params<A...>, P, Next, Rest...> : TunedParams<Params<A..., P>, Next, Rest...> {};
+
 }  // namespace detail
 
 template <class F, class List>
 class Kernel;
 template <class F, class List>
 class Configured;
+template <class F, class S, class List>
+class Tuned;
 
 template <class F, class... P>
 class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::Params<P...>>, P...> {
@@ -184,6 +202,11 @@ class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::P
     return {*this, o, at};
   }
   void with(const CompileOptions&) const&& = delete;
+  /// Candidates for the Tune<S> that is this kernel's last parameter, each with each of `options`; the fastest is found
+  /// by measuring (dsl/lang/tuned.h, which must be included). The first is the default. It refers to this kernel.
+  template <class T = detail::TunedParams<detail::Params<>, P...>>
+  [[nodiscard]] auto tune(std::initializer_list<typename T::Values> values,
+                          std::initializer_list<CompileOptions> options = {{}}, RawLoc at = RawLoc::current()) const&;
 
   const char* name() const { return core_.name(); }
   /// Specialisations made so far, over all keys, devices and options.
@@ -192,6 +215,8 @@ class Kernel<F, detail::Params<P...>> : public detail::Verbs<Kernel<F, detail::P
  private:
   friend class detail::Verbs<Kernel, P...>;
   friend class Configured<F, detail::Params<P...>>;
+  template <class, class, class>
+  friend class Tuned;
   const detail::KernelCore& core() const { return core_; }
   const F& body() const { return f_; }
   CompileOptions options() const { return {}; }

@@ -295,6 +295,14 @@ TEST_F(LanguagePage, TunesByName) {
   EXPECT_EQ(y.to_vector(), (std::vector<float>{-1, -2}));
 }
 
+TEST_F(LanguagePage, TunesByMeasuring) {
+  const int n = 2;
+  auto x = buffer<float>({1, 2}), y = buffer<float>({0, 0});
+  const auto fast = copy.tune({{.size = 1024}, {.size = 4096}}, {{.num_warps = 4}, {.num_warps = 8}});
+  fast.launch(stream, [&](const Blocks& b) { return cdiv(n, b.size); }, x, y, n);
+  EXPECT_EQ(y.to_vector(), (std::vector<float>{1, 2}));
+}
+
 TEST_F(LanguagePage, CapturesAGraph) {
   const int n = 2;
   auto x = buffer<float>({1, 2}), y = buffer<float>({0, 0});
