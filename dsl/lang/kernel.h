@@ -61,11 +61,13 @@ struct OnStream {
   const Stream& stream;
   SourceLoc at;
   OnStream(const Stream& s, RawLoc l = RawLoc::current()) : stream(s), at(l) {}
+  OnStream(const Stream& s, SourceLoc l) : stream(s), at(l) {}
 };
 struct OnDevice {
   const Device& device;
   SourceLoc at;
   OnDevice(const Device& d, RawLoc l = RawLoc::current()) : device(d), at(l) {}
+  OnDevice(const Device& d, SourceLoc l) : device(d), at(l) {}
 };
 
 /// Runs the user's lambda once, making its parameters with the Maker.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -29,37 +30,39 @@ struct Words {
   std::size_t size = 0;
 };
 
-/// What a kernel reads and writes, to be put back.
-class Memory {
- public:
-  Memory(const KernelCore& kernel, const OnStream& on, const rt::ArgPack& pack, std::span<const std::size_t> ends)
-      : at_(on.at) {
-    on.stream.synchronize(on.at);
-    for (std::size_t i = 0; i < pack.size(); ++i) {
-      const rt::Arg arg = pack.arg(i);
-      if (arg.kind != rt::ArgKind::Pointer || arg.access != rt::Access::ReadWrite) continue;
-      const rt::ArgPack::Packed& p = pack.packed(i);
-      if (p.value == 0) continue;
-      const auto position = std::upper_bound(ends.begin(), ends.end(), i) - ends.begin();
-      if (p.bytes == 0)
-        throw UserError(
-            on.at, fmt::format("kernel '{}' is measured by launching it many times, and reads and writes {}, whose "
-                               "extent is not known: pass a Buffer, or device_ptr with the number of elements",
-                               kernel.name(), kernel.argument(int(position), "pointer")));
-      auto there = Buffer<std::uint8_t>::foreign(on.stream.device(), p.value - p.before, p.before + p.bytes, on.at);
-      saved_.push_back({there, there.to_vector(on.at)});
-    }
+void save_arguments(SavedMemory& saved, const KernelCore& kernel, const OnStream& on, const rt::ArgPack& pack,
+                    std::span<const std::size_t> ends) {
+  for (std::size_t i = 0; i < pack.size(); ++i) {
+    const rt::Arg arg = pack.arg(i);
+    if (arg.kind != rt::ArgKind::Pointer || arg.access != rt::Access::ReadWrite) continue;
+    const rt::ArgPack::Packed& p = pack.packed(i);
+    if (p.value == 0) continue;
+    const auto position = std::upper_bound(ends.begin(), ends.end(), i) - ends.begin();
+    if (p.bytes == 0)
+      throw UserError(on.at,
+                      fmt::format("kernel '{}' is measured by launching it many times, and reads and writes {}, whose "
+                                  "extent is not known: pass a Buffer, or device_ptr with the number of elements",
+                                  kernel.name(), kernel.argument(int(position), "pointer")));
+    saved.add(p.value - p.before, p.before + p.bytes);
   }
-  void restore() {
-    for (auto& [there, bytes] : saved_) there.upload(bytes, 0, at_);
-  }
-
- private:
-  SourceLoc at_;
-  std::vector<std::pair<Buffer<std::uint8_t>, std::vector<std::uint8_t>>> saved_;
-};
+}
 
 }  // namespace
+
+SavedMemory::SavedMemory(const Stream& stream, SourceLoc at) : device_(stream.device()), at_(at) {
+  if (stream.capturing())
+    throw UserError(at, "nothing can be measured while the stream is being captured: do it before the capture");
+  stream.synchronize(at);
+}
+void SavedMemory::add(DevicePtr address, std::size_t bytes) {
+  if (bytes == 0) return;
+  auto there = Buffer<std::uint8_t>::foreign(device_, address, bytes, at_);
+  auto contents = there.to_vector(at_);
+  saved_.emplace_back(std::move(there), std::move(contents));
+}
+void SavedMemory::restore() {
+  for (auto& [there, bytes] : saved_) there.upload(bytes, 0, at_);
+}
 
 void append_value(std::string& out, long long v) { out += fmt::format("{}", v); }
 void append_value(std::string& out, double v) { out += fmt::format("{}", v); }
@@ -128,7 +131,8 @@ Tuning TunedCore::contest(const OnStream& on, const rt::ArgPack& pack, std::span
   std::vector<rt::Candidate> candidates;
   for (std::size_t i = 0; i < names_.size(); ++i)
     candidates.push_back({names_[i], [&run, i](const Stream& s) { run.launch(i, s); }});
-  Memory memory(kernel_, on, pack, ends);
+  SavedMemory memory(on.stream, on.at);
+  save_arguments(memory, kernel_, on, pack, ends);
   Tuning t = stopwatch_ ? rt::tune(on.stream, subject, candidates, stopwatch_, on.at)
                         : rt::tune(on.stream, subject, candidates, on.at);
   memory.restore();

@@ -19,6 +19,20 @@
 namespace kiln {
 namespace detail {
 
+/// Memory that launches change, to be put back; it goes by way of the host.
+class SavedMemory {
+ public:
+  /// Waits for the stream.
+  SavedMemory(const Stream& stream, SourceLoc at);
+  void add(DevicePtr address, std::size_t bytes);
+  void restore();
+
+ private:
+  Device device_;
+  SourceLoc at_;
+  std::vector<std::pair<Buffer<std::uint8_t>, std::vector<std::uint8_t>>> saved_;
+};
+
 /// The choices of one tuned kernel; without its types.
 class TunedCore {
  public:
@@ -120,7 +134,7 @@ class Tuned<F, S, detail::Params<P...>> {
   /// where the device takes no candidate one with the first reason.
   void launch(OnStream on, GridOf grid, typename Param<P>::Host... args) const {
     const auto run = [&](std::size_t i, const Stream& stream) {
-      launch_one(i, on_stream(stream, on.at), grid, args...);
+      launch_one(i, OnStream(stream, on.at), grid, args...);
     };
     const auto preload = [&](std::size_t i) { preload_one(i, on, args...); };
     std::size_t best = 0;
@@ -135,7 +149,7 @@ class Tuned<F, S, detail::Params<P...>> {
   /// Measures all candidates now and keeps the result, whatever was known; what the kernel did is undone.
   Tuning measure(OnStream on, GridOf grid, typename Param<P>::Host... args) const {
     const auto run = [&](std::size_t i, const Stream& stream) {
-      launch_one(i, on_stream(stream, on.at), grid, args...);
+      launch_one(i, OnStream(stream, on.at), grid, args...);
     };
     const auto preload = [&](std::size_t i) { preload_one(i, on, args...); };
     Tuning t;
@@ -155,11 +169,6 @@ class Tuned<F, S, detail::Params<P...>> {
     return names;
   }
 
-  static OnStream on_stream(const Stream& stream, SourceLoc at) {
-    OnStream on(stream);
-    on.at = at;
-    return on;
-  }
   Configured<F, Params> configured(const Candidate& c) const { return {kernel_, c.options, c.options.at}; }
   void launch_one(std::size_t i, const OnStream& on, GridOf grid, const typename Param<P>::Host&... args) const {
     const Candidate& c = candidates_[i];
@@ -167,9 +176,7 @@ class Tuned<F, S, detail::Params<P...>> {
   }
   void preload_one(std::size_t i, const OnStream& on, const typename Param<P>::Host&... args) const {
     const Device device = on.stream.device();
-    detail::OnDevice there(device);
-    there.at = on.at;
-    configured(candidates_[i]).preload(there, args..., candidates_[i].values);
+    configured(candidates_[i]).preload({device, on.at}, args..., candidates_[i].values);
   }
 
   template <class Use>

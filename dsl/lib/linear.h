@@ -72,7 +72,7 @@ class Linear {
 
   /// Floats of workspace that run() needs on a device; 0 unless k is split or a stage reduces.
   std::int64_t workspace_size(const Device& device) const {
-    const auto cut = job_.o.cut(device);
+    const auto cut = job_.o.cut(device, Job::kName);
     Then then = then_;
     return cdiv(layout(then, device, cut, 0, {}), std::int64_t(sizeof(float)));
   }
@@ -90,6 +90,22 @@ class Linear {
   template <Element... Y>
   requires(sizeof...(Y) > 0) void run(On on, Array<Y>... y) const { launch<Y...>(on, {{y...}}); }
 
+  /// Measures the plans for this shape on the stream's device, and keeps the fastest for run(): of this kind of product
+  /// and these element types, N and K, and M up to the next power of two; in the cache folder, too. y is put back
+  /// afterwards (copied by way of the host). On a simulator nothing is measured or kept (runtime/tuning.h). Products
+  /// with blocks or batch_invariant in their options are not affected.
+  /// Errors: UserError as run(), while the stream is captured, or where no plan runs on the device.
+  Tuning tune(On on, Array<Default> y) const { return contest<Default>(on, {{y}}); }
+  template <Element... Y>
+  requires(sizeof...(Y) > 0) Tuning tune(On on, Array<Y>... y)
+  const { return contest<Y...>(on, {{y...}}); }
+  /// The same by another clock, on any device (runtime/tuning.h).
+  [[nodiscard]] Linear measured_by(rt::Stopwatch stopwatch) const {
+    Linear l = *this;
+    l.stopwatch_ = std::move(stopwatch);
+    return l;
+  }
+
  private:
   template <class... E>
   static constexpr void check_extras() {
@@ -105,12 +121,14 @@ class Linear {
   Linear<Job, C> with_chain(const C& c) const {
     Linear<Job, C> l(job_, c);
     l.workspace_ = workspace_;
+    l.stopwatch_ = stopwatch_;
     return l;
   }
   template <class J>
   Linear<J, Then> with_job(const J& j) const {
     Linear<J, Then> l(j, then_);
     l.workspace_ = workspace_;
+    l.stopwatch_ = stopwatch_;
     return l;
   }
 
@@ -178,7 +196,7 @@ class Linear {
     const chain::Extents e = job_.extents();
     if (e.rows == 0 || e.cols == 0 || e.groups == 0) return;
     const Device device = on.stream.device();
-    const auto cut = job_.o.cut(device);
+    const auto cut = job_.o.cut(device, Job::kName);
     const std::int64_t bytes = layout(then, device, cut, 0, on.at);
     const chain::Workspace memory(Job::kName, on, bytes, workspace_);
     layout(then, device, cut, memory.address(), on.at);
@@ -188,11 +206,38 @@ class Linear {
     });
   }
 
+  /// This product by another plan.
+  Linear by(const LinearPlan& plan) const {
+    Linear l = *this;
+    l.job_.o.options.blocks = plan.blocks;
+    l.job_.o.options.num_warps = plan.num_warps;
+    return l;
+  }
+  template <class... Y>
+  Tuning contest(const On& on, const typename Param<Results<Y...>>::Host& y) const {
+    const Device device = on.stream.device();
+    const LinearShape shape = job_.o.shape(device);
+    const std::vector<LinearPlan> plans = linear_candidates(shape);
+    std::vector<rt::Candidate> candidates;
+    for (const LinearPlan& p : plans)
+      candidates.push_back({name(p), [&, p](const Stream& s) { by(p).template launch<Y...>(On(s, on.at), y); }});
+    Then then = then_;
+    check<Y...>(on, then, y);
+    kiln::detail::SavedMemory saved(on.stream, on.at);
+    std::apply([&](const auto&... one) { (chain::save(saved, one), ...); }, y.y);
+    const Tuning t = stopwatch_ ? rt::tune(on.stream, linear_subject(Job::kName, shape), candidates, stopwatch_, on.at)
+                                : rt::tune(on.stream, linear_subject(Job::kName, shape), candidates, on.at);
+    saved.restore();
+    if (t.measured) keep_linear_plan(device, Job::kName, shape, plans[t.chosen]);
+    return t;
+  }
+
   template <class, class>
   friend class Linear;
   Job job_;
   Then then_;
   std::optional<Vector<float>> workspace_;
+  rt::Stopwatch stopwatch_;
 };
 
 /// y = x · wᵀ as one kernel, with stages `.then(…)`, launched by `.run(stream, y)`; w is stored as in torch's Linear.

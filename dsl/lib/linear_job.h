@@ -7,6 +7,7 @@
 #include <span>
 
 #include "dsl/lib/linear_kernels.h"
+#include "dsl/lib/linear_tuning.h"
 
 namespace kiln::lib {
 
@@ -24,6 +25,7 @@ struct LinearOptions {
   int promote = 128;
   /// Instead of the table's. BM, BN and BK are at least 16, or 8 for BM; a power of two.
   LinearBlocks blocks = {};
+  int num_warps = 0;  ///< instead of the table's
 };
 
 /// An array of three dimensions: {x, {batches, rows, cols}}, or with strides.
@@ -100,6 +102,19 @@ inline Cube<const float> one_of(const Matrix<const float>& m) {
 }
 inline Cube<const float> one_of(const Cube<const float>& c) { return c; }
 
+/// The memory that a view spans.
+template <class T, int N>
+void save(kiln::detail::SavedMemory& saved, const kiln::detail::ViewArg<T, N>& v) {
+  std::int64_t first = 0, last = 0;
+  for (std::size_t d = 0; d < N; ++d) {
+    if (v.size[d] <= 0) return;
+    const std::int64_t reach = (v.size[d] - 1) * v.stride[d];
+    (reach < 0 ? first : last) += reach;
+  }
+  constexpr auto kBytes = std::int64_t(sizeof(T));
+  saved.add(v.data.address + DevicePtr(first * kBytes), std::size_t((last - first + 1) * kBytes));
+}
+
 /// The operands of all kinds. RX, RW: dimensions of x and w.
 template <class X_, class W_, int RX, int RW, class Before_, bool HasX, bool HasW>
 struct Operands {
@@ -138,11 +153,19 @@ struct Operands {
     typename Param<View<const X, RX>>::Host x;  ///< turned so that the last dimension is contiguous where one is
     typename Param<View<const Stored<W>, RW>>::Host w;
   };
-  Cut cut(const Device& device) const {
+  LinearShape shape(const Device& device) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
-    const LinearShape shape{rows(), cols(), depth(), dtype_of<X>, weights, device.target()};
-    LinearPlan plan = linear_plan(shape, options.batch_invariant);
+    return {rows(), cols(), depth(), dtype_of<X>, weights, device.target()};
+  }
+  /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.
+  LinearPlan plan_of(const Device& device, const char* kind) const {
+    const LinearShape s = shape(device);
+    return options.batch_invariant ? linear_plan(s, true) : tuned_linear_plan(device, kind, s);
+  }
+  Cut cut(const Device& device, const char* kind) const {
+    LinearPlan plan = plan_of(device, kind);
     if (options.blocks.BM) plan.blocks = options.blocks;
+    if (options.num_warps) plan.num_warps = options.num_warps;
     const LinearBlocks& b = plan.blocks;
     constexpr bool kPairs = is_eight_bit_float<X> && is_eight_bit_float<Stored<W>>;
     Cut c{{b.BM, b.BN, b.BK, b.weights_first, false, false, options.precision, kPairs ? options.promote : 0, k_group,
