@@ -102,6 +102,18 @@ inline Cube<const float> one_of(const Matrix<const float>& m) {
 }
 inline Cube<const float> one_of(const Cube<const float>& c) { return c; }
 
+/// Whether a copy of a tensor map can bring blocks of `v`: contiguous along one of the last two dimensions, everything
+/// else a multiple of 16 bytes apart.
+template <class T, int N>
+bool in_rows_of_16_bytes(const kiln::detail::ViewArg<T, N>& v) {
+  bool contiguous = false, whole = v.data.address % 16 == 0;
+  for (std::size_t d = 0; d < N; ++d) {
+    if (v.stride[d] == 1 && !contiguous && d + 2 >= N) contiguous = true;
+    else whole = whole && v.stride[d] * std::int64_t(sizeof(T)) % 16 == 0;
+  }
+  return contiguous && whole;
+}
+
 /// The memory that a view spans.
 template <class T, int N>
 void save(kiln::detail::SavedMemory& saved, const kiln::detail::ViewArg<T, N>& v) {
@@ -155,7 +167,10 @@ struct Operands {
   };
   LinearShape shape(const Device& device) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
-    return {rows(), cols(), depth(), dtype_of<X>, weights, device.target()};
+    const bool as_it_lies = std::same_as<Before, Chain<1>> && !Scales::kAny && std::same_as<X, W>;
+    return {
+        rows(),  cols(),          depth(),           dtype_of<X>,
+        weights, device.target(), device.sm_count(), as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w)};
   }
   /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.
   LinearPlan plan_of(const Device& device, const char* kind) const {

@@ -1,6 +1,7 @@
 #include "dsl/lib/linear_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "dsl/lib/blocks.h"
 
@@ -35,17 +36,62 @@ constexpr Rule kRules[] = {
     {kAny, kAny, 8, {{32, 32, 16, false}, 4}},
 };
 
-}  // namespace
-
-LinearPlan linear_plan(const LinearShape& s, bool any_rows) {
+LinearPlan by_table(const LinearShape& s, std::int64_t rows) {
   const int widest = std::max(bytes(s.x), bytes(s.w));
-  const std::int64_t rows = any_rows ? kAny : s.M;
   const auto rule = std::find_if(std::begin(kRules), std::end(kRules),
                                  [&](const Rule& r) { return rows <= r.rows && s.N <= r.cols && widest <= r.bytes; });
   LinearPlan plan = rule->plan;
   // Steps beyond the end of k are work for nothing.
   plan.blocks.BK = std::max(16, block_for(s.K, plan.blocks.BK));
   return plan;
+}
+
+// --- warpgroups fed by copies ----------------------------------------------------------------------------------------
+// A program occupies a multiprocessor: 64 rows a warpgroup of sums, the rest of the registers' and all shared memory
+// for operands under way. A step of k then costs the time of the matrix unit or that of the operands' way from the L2,
+// whichever is longer, and the product as many times that as there are waves of programs.
+
+constexpr int kLine = 128;                ///< bytes of k in a step
+constexpr double kFlopPerByteTime = 205;  ///< of 16-bit elements: 4096 a clock beside 40 bytes a clock from the L2
+constexpr std::int64_t kFewRows = 64;     ///< so many rows of x stand where columns usually do
+
+/// What a step of k costs, in the time of a byte from the L2.
+double step_cost(const LinearShape& s, int BM, int BN) {
+  const int size = bytes(s.x);
+  const double flop = 2.0 * BM * BN * kLine / size;
+  return std::max(flop / (kFlopPerByteTime * 2 / size), double(BM + BN) * kLine);
+}
+
+LinearPlan for_warpgroups(const LinearShape& s, std::int64_t rows) {
+  const int step = kLine / bytes(s.x);
+  if (rows <= kFewRows)
+    return {{std::max(8, block_for(rows, int(kFewRows))), 64, rows <= 16 ? 2 * step : step, true}, 4};
+  // The smaller of two that cost the same comes later: it has less in flight.
+  constexpr int kBlocks[][2] = {{128, 256}, {256, 128}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {64, 16}};
+  LinearPlan best;
+  double least = 0;
+  for (const auto& b : kBlocks) {
+    const double programs = double(cdiv(rows, b[0])) * double(cdiv(s.N, b[1]));
+    const double waves = rows == kAny ? programs / s.sms : double(cdiv(std::int64_t(programs), s.sms));
+    const double cost = waves * step_cost(s, b[0], b[1]);
+    if (best.num_warps != 0 && cost >= least) continue;
+    best = {{b[0], b[1], step, false}, b[0] == 64 ? 4 : 8};
+    least = cost;
+  }
+  return best;
+}
+
+bool has_warpgroup_unit(const LinearShape& s) {
+  const bool floats = s.x == s.w && (s.x == DType::f16 || s.x == DType::bf16);
+  const auto eight = [](DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2; };
+  return s.target == "sm_90a" && s.direct && (floats || (s.x == i8 && s.w == i8) || (eight(s.x) && eight(s.w)));
+}
+
+}  // namespace
+
+LinearPlan linear_plan(const LinearShape& s, bool any_rows) {
+  const std::int64_t rows = any_rows ? kAny : s.M;
+  return has_warpgroup_unit(s) ? for_warpgroups(s, rows) : by_table(s, rows);
 }
 
 }  // namespace kiln::lib

@@ -1,4 +1,4 @@
-// How the work of linear is cut: one table from shape, element types and target to block sizes.
+// How the work of linear is cut: from shape, element types and target to block sizes.
 #pragma once
 #include <string>
 
@@ -17,7 +17,9 @@ struct LinearBlocks {
 struct LinearShape {
   std::int64_t M = 0, N = 0, K = 0;
   DType x = DType::bf16, w = DType::bf16;
-  std::string target;  ///< "sm_90a"
+  std::string target;   ///< "sm_90a"
+  int sms = 132;        ///< multiprocessors there
+  bool direct = false;  ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
 };
 
 struct LinearPlan {

@@ -17,8 +17,9 @@
 namespace kiln::lib {
 namespace {
 
-constexpr std::int64_t kMostSums = 128;  ///< registers of a thread that hold sums
-constexpr int kBlocks[][3] = {           // BM, BN, BK of 16-bit elements
+/// Registers of a thread that hold sums: with operands from shared memory, and beside operands in registers.
+constexpr std::int64_t kMostSums = 128, kMostSumsBeside = 64;
+constexpr int kBlocks[][3] = {  // BM, BN, BK of 16-bit elements
     {128, 256, 64}, {256, 128, 64}, {128, 128, 64}, {128, 128, 32}, {128, 64, 64}, {64, 128, 64},
     {64, 256, 64},  {64, 64, 64},   {64, 64, 128},  {64, 32, 64},   {64, 16, 128}};
 constexpr int kTurned[][3] = {  // of few rows: BM rows of x beside BN of w
@@ -45,7 +46,8 @@ class Candidates {
     if (wasteful(b[0], shape_.M) || wasteful(b[1], shape_.N)) return;
     for (int warps : {4, 8}) {
       const std::int64_t sums = std::int64_t(b[0]) * b[1] / (32 * warps);
-      if (sums * std::max(1, widest / 4) > kMostSums || (warps == 8 && sums < 16)) continue;
+      if (sums * std::max(1, widest / 4) > (shape_.direct ? kMostSums : kMostSumsBeside) || (warps == 8 && sums < 16))
+        continue;
       const LinearPlan plan{{b[0], b[1], depth, weights_first}, warps};
       const auto same = [&](const LinearPlan& p) { return p.blocks == plan.blocks && p.num_warps == plan.num_warps; };
       if (std::none_of(all_.begin(), all_.end(), same)) all_.push_back(plan);
@@ -66,9 +68,10 @@ struct Known {
     DType x, w;
     int rows;
     std::int64_t N, K;
+    bool direct;
     bool operator==(const Key& o) const {
       return device == o.device && std::strcmp(kind, o.kind) == 0 && x == o.x && w == o.w && rows == o.rows &&
-             N == o.N && K == o.K;
+             N == o.N && K == o.K && direct == o.direct;
     }
   };
   Known(const Device& d, const Key& k, const LinearPlan* p) : owner(d), of(k), plan(p) {}
@@ -93,7 +96,7 @@ const LinearPlan* kept(const LinearPlan& plan) {
 }
 
 Known& entry(const Device& device, const char* kind, const LinearShape& s) {
-  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K};
+  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K, s.direct};
   if (Known* k = known().find(key)) return *k;
   const auto read = [&] {
     const std::vector<LinearPlan> candidates = linear_candidates(s);
@@ -122,8 +125,8 @@ std::vector<LinearPlan> linear_candidates(const LinearShape& s) {
 }
 
 std::string linear_subject(const char* kind, const LinearShape& s) {
-  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M), s.N,
-                     s.K);
+  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}{}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M), s.N,
+                     s.K, s.direct ? ", direct" : "");
 }
 
 LinearPlan tuned_linear_plan(const Device& device, const char* kind, const LinearShape& s) {

@@ -35,6 +35,32 @@ TEST_F(LinearTuning, CandidatesAreFewDifferentAndBeginWithTheTable) {
   }
 }
 
+// The shapes of docs/benchmarks.md, on 132 multiprocessors.
+TEST_F(LinearTuning, ProgramsFillTheMultiprocessors) {
+  const auto plan = [](std::int64_t M, std::int64_t N, std::int64_t K) {
+    return name(lib::linear_plan({M, N, K, DType::bf16, DType::bf16, "sm_90a", 132, true}, false));
+  };
+  EXPECT_EQ(plan(256, 512, 512), "64x16x64 num_warps=4");
+  EXPECT_EQ(plan(1024, 1024, 1024), "128x64x64 num_warps=8");
+  EXPECT_EQ(plan(2048, 2048, 2048), "128x256x64 num_warps=8");
+  EXPECT_EQ(plan(4096, 4096, 4096), "128x256x64 num_warps=8");
+  EXPECT_EQ(plan(4096, 14336, 4096), "128x256x64 num_warps=8");
+  EXPECT_EQ(plan(8192, 8192, 8192), "128x256x64 num_warps=8");
+  EXPECT_EQ(plan(256, 4096, 4096), "128x64x64 num_warps=8");
+  EXPECT_EQ(plan(1, 8192, 8192), "8x64x128 num_warps=4 weights first");
+  EXPECT_EQ(plan(16, 8192, 8192), "16x64x128 num_warps=4 weights first");
+  EXPECT_EQ(plan(64, 8192, 8192), "64x64x64 num_warps=4 weights first");
+}
+
+TEST_F(LinearTuning, BatchInvariantPlansDependOnTheWeightsAlone) {
+  for (bool direct : {false, true})
+    for (std::int64_t M : {1, 8, 64, 1000, 8192}) {
+      const LinearShape s{M, 8192, 8192, DType::bf16, DType::bf16, "sm_90a", 132, direct};
+      EXPECT_EQ(name(lib::linear_plan(s, true)),
+                name(lib::linear_plan({4096, 8192, 8192, DType::bf16, DType::bf16, "sm_90a", 132, direct}, true)));
+    }
+}
+
 /// The candidates' times: `fastest` takes 1 us, all others 2.
 rt::Stopwatch prefers(const std::string& fastest, int* asked) {
   return [=](const Stream&, const rt::Candidate& c, int) {
@@ -56,7 +82,7 @@ TEST_F(LinearTuning, RunTakesTheFastestForItsClass) {
     return d.counters().instructions;
   };
   const std::uint64_t by_table = work_of({});
-  const LinearShape shape{40, 48, 64, DType::bf16, DType::bf16, d.target()};
+  const LinearShape shape{40, 48, 64, DType::bf16, DType::bf16, d.target(), d.sm_count(), true};
   const std::vector<LinearPlan> plans = lib::linear_candidates(shape);
   const auto work_by = [&](const LinearPlan& p) { return work_of({.blocks = p.blocks, .num_warps = p.num_warps}); };
   const auto other =
@@ -71,10 +97,12 @@ TEST_F(LinearTuning, RunTakesTheFastestForItsClass) {
   EXPECT_EQ(std::memcmp(before.data(), y.elements().data(), before.size() * sizeof(bf16)), 0) << "put back";
   EXPECT_EQ(work_of({}), work_by(*other));
   EXPECT_EQ(work_of({.batch_invariant = true}), work_by(lib::linear_plan(shape, true)));
-  EXPECT_EQ(name(lib::tuned_linear_plan(d, "linear", {33, 48, 64, DType::bf16, DType::bf16, d.target()})),
-            name(*other));
-  EXPECT_NE(name(lib::tuned_linear_plan(d, "linear", {32, 48, 64, DType::bf16, DType::bf16, d.target()})),
-            name(*other));
+  EXPECT_EQ(
+      name(lib::tuned_linear_plan(d, "linear", {33, 48, 64, DType::bf16, DType::bf16, d.target(), d.sm_count(), true})),
+      name(*other));
+  EXPECT_NE(
+      name(lib::tuned_linear_plan(d, "linear", {32, 48, 64, DType::bf16, DType::bf16, d.target(), d.sm_count(), true})),
+      name(*other));
   EXPECT_NE(name(lib::tuned_linear_plan(d, "linear_batched", shape)), name(*other));
 }
 
