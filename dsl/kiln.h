@@ -18,3 +18,4 @@
 #include "dsl/lang/view.h"
 #include "runtime/base/error.h"
 #include "runtime/device.h"
+#include "runtime/explain.h"

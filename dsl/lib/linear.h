@@ -99,6 +99,12 @@ class Linear {
   template <Element... Y>
   requires(sizeof...(Y) > 0) Tuning tune(On on, Array<Y>... y)
   const { return contest<Y...>(on, {{y...}}); }
+  /// What run() would launch on a device: why it is cut this way, the bound to expect, and each kernel's registers,
+  /// shared memory, occupancy and instructions. Launches nothing. Errors: UserError as run().
+  LinearExplanation explain(kiln::detail::OnDevice on, Array<Default> y) const { return explained<Default>(on, {{y}}); }
+  template <Element... Y>
+  requires(sizeof...(Y) > 0) LinearExplanation explain(kiln::detail::OnDevice on, Array<Y>... y)
+  const { return explained<Y...>(on, {{y...}}); }
   /// The same by another clock, on any device (runtime/tuning.h).
   [[nodiscard]] Linear measured_by(rt::Stopwatch stopwatch) const {
     Linear l = *this;
@@ -165,10 +171,10 @@ class Linear {
   using Results = chain::Results<Job::kRank, Y...>;
 
   template <class... Y>
-  void check(const On& on, Then& then, const typename Param<Results<Y...>>::Host& y) const {
+  void check(SourceLoc at, Then& then, const typename Param<Results<Y...>>::Host& y) const {
     const chain::Extents e = job_.extents();
-    job_.check(on.at);
-    chain::check_options(Job::kName, on.at, job_.o.options, Job::kSplits);
+    job_.check(at);
+    chain::check_options(Job::kName, at, job_.o.options, Job::kSplits);
     chain::Conflicts memory;
     memory.reads(chain::reach("x", job_.o.x));
     memory.reads(chain::reach("w", job_.o.w));
@@ -179,12 +185,12 @@ class Linear {
       extra.declare(memory, f, in_place);
     };
     typename O::Before before = job_.o.before;
-    chain::each_extra(before, Job::kName, on.at, {e.rows, job_.o.depth(), e.groups}, look);
+    chain::each_extra(before, Job::kName, at, {e.rows, job_.o.depth(), e.groups}, look);
     in_place = true;
-    chain::each_extra(then, Job::kName, on.at, e, look);
+    chain::each_extra(then, Job::kName, at, e, look);
     const auto written = job_.written(e.cols / chain::kFolds<Then>);
-    std::apply([&](const auto&... one) { (chain::check_written(Job::kName, on.at, one.size, written), ...); }, y.y);
-    memory.check(Job::kName, on.at);
+    std::apply([&](const auto&... one) { (chain::check_written(Job::kName, at, one.size, written), ...); }, y.y);
+    memory.check(Job::kName, at);
   }
 
   template <class... Y>
@@ -192,7 +198,7 @@ class Linear {
     static_assert(int(sizeof...(Y)) == Then::kResults,
                   "kiln: run takes one matrix for each result of the chain: name their types, as in run<bf16, float>");
     Then then = then_;
-    check<Y...>(on, then, y);
+    check<Y...>(on.at, then, y);
     const chain::Extents e = job_.extents();
     if (e.rows == 0 || e.cols == 0 || e.groups == 0) return;
     const Device device = on.stream.device();
@@ -200,7 +206,9 @@ class Linear {
     const std::int64_t bytes = layout(then, device, cut, 0, on.at);
     const chain::Workspace memory(Job::kName, on, bytes, workspace_);
     layout(then, device, cut, memory.address(), on.at);
-    job_.template launch<Then, Results<Y...>>(on, cut, then, y, pieces(device, cut), memory.address());
+    job_.template kernels<Then, Results<Y...>>(
+        cut, then, y, pieces(device, cut), memory.address(),
+        [&](const auto& kernel, const Grid& grid, const auto&... args) { kernel.launch(on, grid, args...); });
     chain::each_extra(then, Job::kName, on.at, e, [&]<class E>(E& extra, const chain::Fits& f) {
       if constexpr (chain::HasWorkspace<E>) extra.finish(on, f);
     });
@@ -222,7 +230,7 @@ class Linear {
     for (const LinearPlan& p : plans)
       candidates.push_back({name(p), [&, p](const Stream& s) { by(p).template launch<Y...>(On(s, on.at), y); }});
     Then then = then_;
-    check<Y...>(on, then, y);
+    check<Y...>(on.at, then, y);
     kiln::detail::SavedMemory saved(on.stream, on.at);
     std::apply([&](const auto&... one) { (chain::save(saved, one), ...); }, y.y);
     const Tuning t = stopwatch_ ? rt::tune(on.stream, linear_subject(Job::kName, shape), candidates, stopwatch_, on.at)
@@ -230,6 +238,21 @@ class Linear {
     saved.restore();
     if (t.measured) keep_linear_plan(device, Job::kName, shape, plans[t.chosen]);
     return t;
+  }
+
+  template <class... Y>
+  LinearExplanation explained(const kiln::detail::OnDevice& on, const typename Param<Results<Y...>>::Host& y) const {
+    Then then = then_;
+    check<Y...>(on.at, then, y);
+    const auto cut = job_.o.cut(on.device, Job::kName);
+    const chain::Extents e = job_.extents();
+    LinearExplanation x = chain::explained(on.device, Job::kName, job_.o.shape(on.device), job_.o.options, e.groups);
+    layout(then, on.device, cut, 256, on.at);  // an address that is aligned; nothing is launched
+    job_.template kernels<Then, Results<Y...>>(
+        cut, then, y, pieces(on.device, cut), 256, [&](const auto& kernel, const Grid&, const auto&... args) {
+          x.kernels.push_back(kiln::explain(kernel.image(on, args...), on.device));
+        });
+    return x;
   }
 
   template <class, class>

@@ -7,7 +7,34 @@
 
 #include "runtime/base/error.h"
 
-namespace kiln::lib::chain {
+namespace kiln::lib {
+
+std::string LinearExplanation::text() const {
+  std::string out =
+      fmt::format("blocks {}\n  {}\n  {:.3g} GFLOP, {:.3g} MB; {}\n", plan, why, flop / 1e9, bytes / 1e6, bound);
+  for (const Explanation& k : kernels) out += k.text();
+  return out;
+}
+
+namespace chain {
+namespace {
+
+/// Sustained rates that were measured (docs/benchmarks.md), for the target of that GPU.
+constexpr double kH200Bytes = 4.27e12, kH200Flop16 = 0.69e15;
+
+std::string expected_bound(const LinearShape& s, double flop, double moved) {
+  if (s.target != "sm_90a" || s.sms != 132)
+    return fmt::format("{:.1f} FLOP a byte; the rates of this device are not known", flop / moved);
+  const int widest = std::max(bytes(s.x), bytes(s.w));
+  if (widest > 2) return fmt::format("memory alone takes {:.2f} us at 4.27 TB/s", moved / kH200Bytes * 1e6);
+  const double memory = moved / kH200Bytes * 1e6, compute = flop / (kH200Flop16 * 2 / widest) * 1e6;
+  return fmt::format("bound by {}: {:.2f} us at {} (the other: {:.2f} us)",
+                     memory > compute ? "memory" : "the matrix units", std::max(memory, compute),
+                     memory > compute ? "4.27 TB/s" : fmt::format("{:.0f} TFLOP/s", kH200Flop16 * 2 / widest / 1e12),
+                     std::min(memory, compute));
+}
+
+}  // namespace
 
 void check_operands(const char* function, SourceLoc at, std::span<const std::int64_t> x,
                     std::span<const std::int64_t> w, int packed) {
@@ -79,6 +106,32 @@ std::int64_t pieces_for(std::int64_t tiles, std::int64_t k, int step, int sms) {
   return std::max<std::int64_t>(pieces, 1);
 }
 
+LinearExplanation explained(const Device& device, const char* kind, const LinearShape& s, const LinearOptions& o,
+                            std::int64_t groups) {
+  LinearExplanation e;
+  const bool given = o.blocks.BM != 0;
+  LinearPlan plan = linear_plan(s, o.batch_invariant);
+  const LinearPlan tuned = o.batch_invariant ? plan : tuned_linear_plan(device, kind, s);
+  const bool measured = name(tuned) != name(plan);
+  plan = tuned;
+  if (given) plan.blocks = o.blocks;
+  if (o.num_warps) plan.num_warps = o.num_warps;
+  e.plan = name(plan);
+  const std::int64_t programs = cdiv(s.M, plan.blocks.BM) * cdiv(s.N, plan.blocks.BN) * groups;
+  const double waves = double(programs) / s.sms;
+  e.why = fmt::format("{}: {} programs, {:.2f} for each of {} multiprocessors",
+                      given               ? "the options name these blocks"
+                      : measured          ? "measured fastest for this shape by tune()"
+                      : o.batch_invariant ? "the blocks for these weights, whatever the number of rows"
+                                          : "the least waves and steps by the library's table",
+                      programs, waves, s.sms);
+  e.flop = 2.0 * double(groups) * double(s.M) * double(s.N) * double(s.K);
+  e.bytes = double(groups) * (double(s.M) * double(s.K) * bytes(s.x) + double(s.N) * double(s.K) * bytes(s.w) +
+                              double(s.M) * double(s.N) * bytes(s.x));
+  e.bound = expected_bound(s, e.flop, e.bytes);
+  return e;
+}
+
 Workspace::Workspace(const char* function, const On& on, std::int64_t bytes,
                      const std::optional<Vector<float>>& given) {
   if (bytes == 0) return;
@@ -119,4 +172,5 @@ void Conflicts::writes(const Reach& r) {
   if (writes_ < int(written_.size())) written_[std::size_t(writes_++)] = r;
 }
 
-}  // namespace kiln::lib::chain
+}  // namespace chain
+}  // namespace kiln::lib

@@ -195,6 +195,10 @@ struct Operands {
   }
 };
 
+/// All but the kernels; `groups`: products of the shape.
+LinearExplanation explained(const Device&, const char* kind, const LinearShape&, const LinearOptions&,
+                            std::int64_t groups);
+
 // --- kinds of products -----------------------------------------------------------------------------------------------
 // Each has: its operands `o`, kName, kRank (dimensions of its results), the extents of its results, and launch().
 
@@ -217,26 +221,30 @@ struct Plain {
   void check(SourceLoc at) const { o.check(kName, at, 1, 1); }
   Grid grid(const Blocks& t) const { return {cdiv(o.rows(), t.BM), cdiv(o.cols(), t.BN)}; }
 
-  /// `pieces`: of k, in a workspace there; 1 needs none.
-  template <class Then, class Y>
-  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y,
-              std::int64_t pieces, DevicePtr workspace) const {
+  /// `use(kernel, grid, arguments…)` for each kernel of a launch. `pieces`: of k, in a workspace there; 1 needs none.
+  template <class Then, class Y, class Use>
+  void kernels(const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t pieces,
+               DevicePtr workspace, const Use& use) const {
     const Blocks& t = c.t;
     using X = typename O::X;
     using W = typename O::W;
     using B = typename O::Before;
     using S = typename O::Scales;
+    const CompileOptions warps{.num_warps = c.warps};
     if (pieces == 1) {
-      plain_kernel<X, W, B, S, Then, Y>.with({.num_warps = c.warps}).launch(on, grid(t), c.x, c.w, o.before, o.scales, then, y, t);
+      use(plain_kernel<X, W, B, S, Then, Y>.with(warps), grid(t), c.x, c.w, o.before, o.scales, then, y, t);
       return;
     }
     const std::int64_t piece = cdiv(cdiv(o.depth(), pieces), t.BK) * t.BK;
     const std::array<std::int64_t, 3> size{pieces, o.rows(), o.cols()};
-    const auto sums = device_ptr<Sum<X, W>>(workspace, std::size_t(pieces * o.rows() * o.cols()));
+    using Pieces = View<Sum<X, W>, 3>;
+    const auto memory = device_ptr<Sum<X, W>>(workspace, std::size_t(pieces * o.rows() * o.cols()));
+    const typename Param<Pieces>::Host sums(memory, size);
+    const typename Param<View<const Sum<X, W>, 3>>::Host to_add(memory, size);
     Grid g = grid(t);
     g.z = pieces;
-    piece_kernel<X, W, B, S>.with({.num_warps = c.warps}).launch(on, g, c.x, c.w, o.before, o.scales, {sums, size}, piece, t);
-    merge_kernel<Sum<X, W>, Then, Y>.launch(on, grid(t), {sums, size}, then, y, t);
+    use(piece_kernel<X, W, B, S>.with(warps), g, c.x, c.w, o.before, o.scales, sums, piece, t);
+    use(merge_kernel<Sum<X, W>, Then, Y>.with({}), grid(t), to_add, then, y, t);
   }
 };
 
@@ -260,13 +268,13 @@ struct Batched {
     check_groups(kName, at, o.x.size[0], o.w.size[0]);
     o.check(kName, at, o.x.size[0], o.w.size[0]);
   }
-  template <class Then, class Y>
-  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t,
-              DevicePtr) const {
+  template <class Then, class Y, class Use>
+  void kernels(const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t, DevicePtr,
+               const Use& use) const {
     const Blocks& t = c.t;
-    batched_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>
-        .with({.num_warps = c.warps})
-        .launch(on, {cdiv(o.rows(), t.BM), cdiv(o.cols(), t.BN), o.x.size[0]}, c.x, c.w, o.before, o.scales, then, y, t);
+    use(batched_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>.with(
+            {.num_warps = c.warps}),
+        Grid(cdiv(o.rows(), t.BM), cdiv(o.cols(), t.BN), o.x.size[0]), c.x, c.w, o.before, o.scales, then, y, t);
   }
 };
 
@@ -291,17 +299,17 @@ struct Grouped {
     check_vector(kName, at, "offsets", offsets.size[0], offsets.stride[0], o.w.size[0] + 1);
     o.check(kName, at, 1, o.w.size[0]);
   }
-  template <class Then, class Y>
-  void launch(const On& on, const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t,
-              DevicePtr) const {
+  template <class Then, class Y, class Use>
+  void kernels(const typename O::Cut& c, const Then& then, const typename Param<Y>::Host& y, std::int64_t, DevicePtr,
+               const Use& use) const {
     const Blocks& t = c.t;
     const std::int64_t groups = o.w.size[0];
     // Each group may end in a tile that it does not fill.
     const std::int64_t tiles = std::min(o.rows(), o.rows() / t.BM + groups);
-    grouped_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>
-        .with({.num_warps = c.warps})
-        .launch(on, {tiles, cdiv(o.cols(), t.BN)}, c.x, c.w, offsets, o.before, o.scales, then, y, t,
-                int(std::bit_ceil(std::uint64_t(groups))));
+    use(grouped_kernel<typename O::X, typename O::W, typename O::Before, typename O::Scales, Then, Y>.with(
+            {.num_warps = c.warps}),
+        Grid(tiles, cdiv(o.cols(), t.BN)), c.x, c.w, offsets, o.before, o.scales, then, y, t,
+        int(std::bit_ceil(std::uint64_t(groups))));
   }
 };
 

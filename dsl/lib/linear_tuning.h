@@ -4,6 +4,7 @@
 
 #include "dsl/lang/tuned.h"
 #include "dsl/lib/linear_plan.h"
+#include "runtime/explain.h"
 
 namespace kiln::lib {
 
@@ -21,5 +22,16 @@ std::string linear_subject(const char* kind, const LinearShape&);
 /// each class. / From now on it is `found`.
 LinearPlan tuned_linear_plan(const Device& device, const char* kind, const LinearShape&);
 void keep_linear_plan(const Device& device, const char* kind, const LinearShape&, const LinearPlan& found);
+
+/// What a product does on a device, for people. See Linear::explain().
+struct LinearExplanation {
+  std::string plan;            ///< the blocks and warps
+  std::string why;             ///< where they come from, and what they make of the multiprocessors
+  double flop = 0, bytes = 0;  ///< of the product alone; bytes: each operand and the result moved once
+  std::string bound;           ///< what it takes at least, where the device's rates are known
+  std::vector<Explanation> kernels;
+
+  std::string text() const;
+};
 
 }  // namespace kiln::lib

@@ -39,7 +39,7 @@ const std::vector<Layer>& layers() {
       {"dsl/lang/",
        {"runtime/base/", "runtime/device.h", "runtime/launch.h", "runtime/tuning.h", "runtime/image/arg_sig.h",
         "backend/ir/", "backend/options.h"}},
-      {"dsl/lib/", {"runtime/base/", "dsl/lang/"}},
+      {"dsl/lib/", {"runtime/base/", "runtime/explain.h", "dsl/lang/"}},
       {"dsl/expr/", {"runtime/base/", "runtime/device.h", "backend/ir/", "dsl/lang/", "dsl/lib/"}},
       {"dsl/tools/fuzz/",
        {"runtime/", "runtime/base/", "backend/ir/", "backend/pass/", "backend/options.h", "backend/compile.h"}},
