@@ -32,6 +32,7 @@ std::span<const ir::Pass> pipeline() {
       assign_layouts,   // stage laid: where every element lives
       walk_programs,    // one ring for all programs of a team
       specialise,       // two roles where there is a ring
+      skew,             // a ring that the same threads fill, where loads are left that products wait for
       allocate_shared,  // stage allocated: where elements meet on their way to other threads
   };
   return passes;

@@ -49,7 +49,8 @@ constexpr Traits traits(T... list) {
 #define KILN_EACH2(m, x, ...) m(x) __VA_OPT__(KILN_EACH3(m, __VA_ARGS__))
 #define KILN_EACH3(m, x, ...) m(x) __VA_OPT__(KILN_EACH4(m, __VA_ARGS__))
 #define KILN_EACH4(m, x, ...) m(x) __VA_OPT__(KILN_EACH5(m, __VA_ARGS__))
-#define KILN_EACH5(m, x) m(x)
+#define KILN_EACH5(m, x, ...) m(x) __VA_OPT__(KILN_EACH6(m, __VA_ARGS__))
+#define KILN_EACH6(m, x) m(x)
 #define KILN_NAMES_operands(...) KILN_EACH(KILN_STR, __VA_ARGS__) nullptr
 #define KILN_KEYS_attrs(...) \
   KILN_EACH(KILN_KEY, __VA_ARGS__) AttrKey {}

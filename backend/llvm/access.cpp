@@ -235,4 +235,83 @@ void Access::store(const TileValue& value) {
   }
 }
 
+// --- copies ----------------------------------------------------------------------------------------------------------
+
+/// Groups that lie beside each other in shared memory, too.
+std::vector<Access::Group> Access::groups_to(const SharedTarget& to) const {
+  std::vector<Group> out;
+  for (const Group& group : groups()) {
+    const auto fits = [&](int width) {
+      const std::int64_t bytes = std::int64_t(width) * size_;
+      if (to.reach & (bytes - 1)) return false;
+      for (int r = group.first; r < group.first + group.width; ++r) {
+        const std::int64_t start = to.part(group.first + (r - group.first) / width * width);
+        if (start % bytes != 0 || to.part(r) != start + (r - group.first) % width * size_) return false;
+      }
+      return true;
+    };
+    int width = group.width;
+    while (!fits(width)) width /= 2;
+    for (int first = group.first; first < group.first + group.width; first += width) out.push_back({first, width});
+  }
+  return out;
+}
+
+void Access::copy(const SharedTarget& to, Value* only) {
+  constexpr int kLeastAsync = 4;
+  for (const Group& group : groups_to(to)) {
+    const bool whole = uniform(group) && !lanes_[std::size_t(group.first)].off;
+    if (whole && group.width * size_ >= kLeastAsync) copy_group(group, to, only);
+    else copy_through_registers(group, to, only);
+  }
+}
+
+namespace {
+
+/// "[a+16]": where `part` is.
+std::string shared_place(llvm::IRBuilder<>& b, PtxAsm& text, const Access::SharedTarget& to, std::int64_t part) {
+  Value* far = b.CreateXor(to.thread, b.getInt32(std::uint32_t(part & to.reach)));
+  return "[" + text.in_register(b.CreateAdd(to.tile, far)) + "+" + std::to_string(part & ~to.reach) + "]";
+}
+
+}  // namespace
+
+// A size of 0 instead of a guard: the assembler makes a predicate operand of the former, and a branch of the latter; the
+// size is chosen in PTX, since LLVM would take the choice apart.
+void Access::copy_group(const Group& group, const SharedTarget& to, Value* only) {
+  const int total = group.width * size_;
+  const std::int64_t part = to.part(group.first);
+  Value* active = lanes_[std::size_t(group.first)].active;
+  PtxAsm text;
+  const std::string into = shared_place(b_, text, to, part), from = place(text.in(address_of(group.first)), group.first);
+  std::string size;
+  if (active != nullptr) {
+    size = ", size";
+    text.line("{ .reg .b32 size;");
+    text.line("selp.b32 size, " + std::to_string(total) + ", 0, " + text.in(active, 'b') + ";");
+  }
+  text.line(guard(text, only) + (total == kMaxVectorBytes ? "cp.async.cg" : "cp.async.ca") + ".shared.global " + into +
+            ", " + from + ", " + std::to_string(total) + size + ";");
+  if (active != nullptr) text.line("}");
+  text.emit(b_);
+}
+
+void Access::copy_through_registers(const Group& group, const SharedTarget& to, Value* only) {
+  const std::vector<Value*> zeros = defaults(group, nullptr);
+  const Lane& lane = lanes_[std::size_t(group.first)];
+  std::vector<Value*> elements = zeros;
+  if (!uniform(group)) elements = load_mixed(group, zeros);
+  else if (!lane.off) elements = load_group(group, zeros, lane.active);
+  const std::vector<Value*> words = words_.pack(elements);
+  const std::int64_t part = to.part(group.first);
+  PtxAsm text;
+  const std::string into = shared_place(b_, text, to, part);
+  std::vector<std::string> names;
+  for (Value* w : words) names.push_back(text.in(w));
+  const int total = group.width * size_;
+  text.line(guard(text, only) + "st.shared" + vector_suffix(words.size()) + ".b" +
+            std::to_string(8 * total / int(words.size())) + " " + into + ", " + braces(names) + ";");
+  text.emit(b_);
+}
+
 }  // namespace kiln::cg

@@ -11,6 +11,8 @@
 // so that n of any value costs no branch, and a lane that is masked off touches nothing. Everything is inline PTX: LLVM
 // would turn run-time masks into branches, and it never folds constants into an address operand.
 #pragma once
+#include <llvm/ADT/STLFunctionalExtras.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +41,17 @@ class Access : public Lanes {
   TileValue load(const TileValue* other);
   void store(const TileValue& value);
 
+  /// Where registers go in shared memory: to `tile` + (`thread` ^ part(register)); `reach`: all bits that `thread` may have.
+  struct SharedTarget {
+    Value* tile = nullptr;    ///< i32
+    Value* thread = nullptr;  ///< i32
+    std::int64_t reach = 0;
+    llvm::function_ref<std::int64_t(int)> part;
+  };
+  /// Copies to shared memory, zeros where masked off: neighbours of 4 to 16 bytes with one predicate by cp.async, which
+  /// the caller commits and waits for; others through registers. `only` (null: all): threads that copy.
+  void copy(const SharedTarget& to, Value* only);
+
   // For accesses that go element by element (atomics):
   /// Whether registers reg and reg + 1 are one aligned access, active or not as a whole.
   bool pair(int reg) const { return neighbours({reg, 2}) && uniform({reg, 2}) && acts(reg + 1); }
@@ -58,6 +71,9 @@ class Access : public Lanes {
   };
 
   std::vector<Group> groups() const;
+  std::vector<Group> groups_to(const SharedTarget& to) const;
+  void copy_group(const Group& group, const SharedTarget& to, Value* only);
+  void copy_through_registers(const Group& group, const SharedTarget& to, Value* only);
   bool uniform(const Group& group) const;
   bool neighbours(const Group& group) const;
   int preferred_width(int first) const;

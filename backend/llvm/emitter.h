@@ -6,6 +6,7 @@
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct RingPosition {
   llvm::AllocaInst* behind = nullptr;                  ///< i1: the slot before is still read
 };
 
+/// Where a ring that fetches fill stands: i32, bytes from its start to a slot.
+struct FetchPosition {
+  llvm::AllocaInst *fill = nullptr, *take = nullptr;
+};
+
 class Emitter {
  public:
   /// `kernel` has an entry block, which `entry` fills, and the block `body` writes to.
@@ -65,6 +71,7 @@ class Emitter {
   Scratch scratch(const ir::Inst&);
 
   RingPosition ring;
+  std::map<std::uint32_t, FetchPosition> fetched;  ///< by the ring's value
 
   /// What is emitted from here on stands at `loc` in the user's program.
   void at(SourceLoc loc);

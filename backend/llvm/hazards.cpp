@@ -150,6 +150,8 @@ void Hazards::before(llvm::IRBuilder<>& b, MemoryAccess access) {
 
 void Hazards::shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store) { before(b, of_range(range, store)); }
 
+void Hazards::shared_touched(ir::SharedRange range, bool store) { record(of_range(range, store)); }
+
 void Hazards::shared_read_in_warp(llvm::IRBuilder<>& b, ir::SharedRange range) {
   PtxAsm text;
   text.line("bar.warp.sync 0xffffffff;");

@@ -66,6 +66,9 @@ class Hazards {
   void shared_write(llvm::IRBuilder<>& b, ir::SharedRange range) { shared(b, range, /*store=*/true); }
   void shared_read(llvm::IRBuilder<>& b, ir::SharedRange range) { shared(b, range, /*store=*/false); }
 
+  /// For what is ordered in another way: only later accesses are ordered behind it.
+  void shared_touched(ir::SharedRange range, bool store);
+
   /// After a write of the same range: each warp reads only what it wrote itself.
   void shared_read_in_warp(llvm::IRBuilder<>& b, ir::SharedRange range);
 

@@ -18,7 +18,9 @@
 #include <bit>
 #include <map>
 
+#include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/dot.h"
+#include "backend/llvm/fetch.h"
 #include "backend/llvm/ptx_asm.h"
 #include "backend/llvm/staged_operand.h"
 
@@ -36,7 +38,9 @@ int log2_of(std::int64_t n) { return std::countr_zero(std::uint64_t(n)); }
 
 /// One operand: its slices in shared memory, and where this thread reads them.
 struct Side : StagedOperand {
-  int number = 0;                   ///< 0: a, 1: b
+  int number = 0;      ///< 0: a, 1: b
+  bool taken = false;  ///< it stands in a slot of a ring
+  ir::Shape shape;
   std::vector<Value*> shared;       ///< by part; i32: shared address of its slice
   std::vector<TileValue> elements;  ///< by part
   Value* thread = nullptr;          ///< i32: the thread's part of the offset
@@ -59,6 +63,10 @@ class MatrixProduct {
   };
 
   void set_up(Side& side, int operand);
+  void find_taken(Side& side);
+  void find_staged(Side& side);
+  void find_thread(Side& side);
+  Value* address_behind(ir::Value pointer);
   std::vector<Coord> lanes(const Side& side) const;
   void find_blocks();
   std::vector<TileValue> parts_of(const Side& side);
@@ -96,12 +104,16 @@ MatrixProduct::MatrixProduct(Emitter& e, const ir::Inst& inst)
       unit_(ir::unit_of(inst)),
       shape_(ir::matrix_shape(unit_)),
       slice_(ir::dot_slice(e.f, inst)),
-      extent_(e.type(inst.operands[0]).shape.back()),
+      extent_(ir::operand_shape(e.f, inst, 0).back()),
       promote_(inst.i64(ir::AttrKey::promote)),
       scratch_(e.scratch(inst)) {
   std::int64_t at = 0;
   for (Side* side : {&a_, &b_}) {
     set_up(*side, side == &b_);
+    if (side->taken) {
+      side->shared.push_back(address_behind(side->value));
+      continue;
+    }
     const std::int64_t size = ir::dot_slice_bytes(e.f, inst, std::size_t(side->number));
     for (int part = 0; part < ir::dot_parts(e.f, inst); ++part, at += size)
       side->shared.push_back(scratch_.part(code_, at, size).address);
@@ -110,8 +122,27 @@ MatrixProduct::MatrixProduct(Emitter& e, const ir::Inst& inst)
 }
 
 void MatrixProduct::set_up(Side& side, int operand) {
-  static_cast<StagedOperand&>(side) = staged_operand(e_, inst_, std::size_t(operand));
   side.number = operand;
+  side.value = inst_.operands[std::size_t(operand)];
+  side.shape = ir::operand_shape(e_.f, inst_, std::size_t(operand));
+  side.taken = !e_.type(side.value).tile;
+  if (side.taken) find_taken(side);
+  else find_staged(side);
+  find_thread(side);
+}
+
+/// As the fetch has put it there.
+void MatrixProduct::find_taken(Side& side) {
+  side.row = side.number;
+  side.depth = 1 - side.row;
+  side.along_depth = inst_.ints(ir::AttrKey::along)[std::size_t(side.number)] == side.depth;
+  side.dtype = e_.type(side.value).dtype;
+  side.slice = slice_;
+  side.place = place_in_slot(shape_.element_bytes, side.fast(), ir::padded(side.shape));
+}
+
+void MatrixProduct::find_staged(Side& side) {
+  static_cast<StagedOperand&>(side) = staged_operand(e_, inst_, std::size_t(side.number));
   side.zero_beyond = true;
   const ir::LinearLayout& from = e_.f.layout(e_.type(side.value).layout);
   const std::int64_t rows = from.out_shape()[std::size_t(side.row)];
@@ -123,7 +154,15 @@ void MatrixProduct::set_up(Side& side, int operand) {
   for (std::int64_t extent : from.out_shape()) bits.push_back(log2_of(extent));
   bits[std::size_t(side.depth)] = log2_of(slice_);
   side.place = SharedPlace::lines(shape_.element_bytes, side.fast(), side.slow(), bits);
+}
 
+/// i32: the address behind a pointer to shared memory.
+Value* MatrixProduct::address_behind(ir::Value pointer) {
+  return code_.CreateTrunc(code_.CreatePtrToInt(e_.scalar(pointer), code_.getInt64Ty()), code_.getInt32Ty());
+}
+
+/// This thread's part of the offsets at which it reads.
+void MatrixProduct::find_thread(Side& side) {
   const ir::LinearLayout& to = e_.f.layout(e_.type(inst_.results[0]).layout);
   std::vector<std::int64_t> bases;
   for (const Coord& c : lanes(side)) bases.push_back(side.place.at(c));
@@ -225,7 +264,7 @@ Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at
   Value* moved = code_.CreateXor(thread, code_.getInt32(std::uint32_t(offset & reach)));
   Value* address = code_.CreateAdd(side.shared[part], moved);
   const bool is_f64 = unit_ == DotUnit::F64;
-  const bool one_block = side.number == 1 && e_.type(side.value).shape.back() <= shape_.n;  // of columns
+  const bool one_block = side.number == 1 && side.shape.back() <= shape_.n;  // of columns
   const int count = is_f64 ? 1 : one_block ? 2 : 4;
   PtxAsm text;
   std::vector<std::string> to;
@@ -239,6 +278,9 @@ Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at
   text.emit(code_);
   Fragment out;
   for (unsigned i = 0; i < unsigned(count); ++i) out.push_back(text.result(code_, i));
+  if (side.taken && unit_ == DotUnit::Tf32)  // as it lies in memory
+    for (Value*& v : out)
+      v = code_.CreateBitCast(rounded_to_tf32(code_, code_.CreateBitCast(v, code_.getFloatTy())), code_.getInt32Ty());
   return out;
 }
 
@@ -333,7 +375,8 @@ void MatrixProduct::slice(std::int64_t positions) {
 }
 
 TileValue MatrixProduct::emit() {
-  for (Side* side : {&a_, &b_}) side->elements = parts_of(*side);
+  for (Side* side : {&a_, &b_})
+    if (!side->taken) side->elements = parts_of(*side);
   const TileValue start = e_.as_plain(inst_.operands[2]);
   Value* zero = llvm::Constant::getNullValue(e_.c.type(e_.type(inst_.results[0]).dtype));
   for (int r = 0; r < g_.regs(); ++r) {
@@ -342,11 +385,13 @@ TileValue MatrixProduct::emit() {
     sums_.push_back(promote_ > 0 || v == nullptr ? zero : v);
   }
   for (std::int64_t first = 0; first < extent_; first += slice_) {
-    e_.hazards.shared_write(code_, scratch_.range);
-    for (Side* side : {&a_, &b_})
-      for (std::size_t part = 0; part < side->shared.size(); ++part)
-        stage(e_, *side, side->elements[part], side->shared[part], first / slice_);
-    e_.hazards.shared_read(code_, scratch_.range);
+    if (scratch_.range.bytes() > 0) {
+      e_.hazards.shared_write(code_, scratch_.range);
+      for (Side* side : {&a_, &b_})
+        for (std::size_t part = 0; part < side->elements.size(); ++part)
+          stage(e_, *side, side->elements[part], side->shared[part], first / slice_);
+      e_.hazards.shared_read(code_, scratch_.range);
+    }
     slice(std::min(slice_, extent_ - first));
   }
   if (promote_ > 0) promote();

@@ -258,9 +258,25 @@ param "n" : index access=read
   %1 = param index=1 : index
   fill extents=[64,64,128,16] along=[1,0] stages=3 both=1 scratch=1024 %0, %1, %1, %1, %1, %1, %1, %0, %1, %1, %1, %1, %1, %1
 })";
+    case Op::Fetch:
+      return R"(param "x" : ptr<const bf16> access=read
+{
+  %0 = param index=0 : ptr<const bf16>
+  %1 = alloc count=4096 : ptr<shared u8>
+  %2 = constant value=i1(1) : i1
+  %3 = splat %0 : tile<16x16xptr<const bf16>>
+  %4 = splat %2 : tile<16x16xi1>
+  fetch along=[1] position=1 %1, %2, %3, %4
+  fetch along=[0] %1, %2, %3, %4
+})";
     case Op::Take:
-      return "{\n  %0, %1 = take extents=[64,64,128,16] : ptr<shared bf16>, ptr<shared f16>\n}";
-    case Op::Release: return "{\n  release\n  release behind=1\n}";
+      return R"({
+  %0, %1 = take extents=[64,64,128,16] : ptr<shared bf16>, ptr<shared f16>
+  %2 = alloc count=4096 : ptr<shared u8>
+  %3 = take extents=[16,16] %2 : ptr<shared bf16>
+})";
+    case Op::Release:
+      return "{\n  release\n  release behind=1\n  %0 = alloc count=4096 : ptr<shared u8>\n  release %0\n}";
     case Op::StoreBlock:
       return R"(param "y" : ptr<f32> access=readwrite
 param "n" : index access=read
@@ -272,7 +288,8 @@ param "n" : index access=read
   store_block mapped=1 scratch=1024 %3, %0, %1, %1, %1, %1, %1, %1
 })";
     case Op::Settle:
-      return "{\n  %0 = constant value=f32(0) : f32\n  %1 = splat %0 : tile<64x8xf32>\n  %2 = settle %1 : tile<64x8xf32>\n}";
+      return "{\n  %0 = constant value=f32(0) : f32\n  %1 = splat %0 : tile<64x8xf32>\n  %2 = settle %1 : "
+             "tile<64x8xf32>\n}";
     case Op::RingDot:
       return R"({
   %0, %1 = take extents=[64,64,64,128] : ptr<shared bf16>, ptr<shared bf16>

@@ -32,12 +32,6 @@ void check_dtypes(const InferInput& in) {
           name(acc.dtype) + " holds: " + a.str() + " times " + b.str() + " into " + acc.str());
 }
 
-/// Rounded to 10 bits of mantissa, ties away from zero; infinity and NaN stay.
-float as_tf32(float x) {
-  const auto word = std::bit_cast<std::uint32_t>(x);
-  return std::isfinite(x) ? std::bit_cast<float>((word + 0x1000) & ~0x1fffu) : x;
-}
-
 /// The elements of `v` as numbers of the accumulator's type, as `precision` multiplies them.
 template <class T>
 std::vector<T> converted(Evaluator& e, Value v, Precision precision = Precision::Exact) {
@@ -80,7 +74,7 @@ void product(Evaluator& e, const Inst& inst) {
 
 /// Bytes of one part of an operand for each position along k.
 std::int64_t position_bytes(const Function& f, const Inst& dot, std::size_t operand) {
-  const Shape& shape = f.type(dot.operands[operand]).shape;
+  const Shape shape = operand_shape(f, dot, operand);
   const std::size_t depth = shape.size() - (operand == 0 ? 1 : 2);
   return padded_elements(shape) / padded(shape[depth]) * bytes(staged_dtype(f, dot, operand));
 }
@@ -88,6 +82,17 @@ std::int64_t position_bytes(const Function& f, const Inst& dot, std::size_t oper
 bool is_f32(const Function& f, Value v) { return f.type(v).dtype == DType::f32; }
 
 }  // namespace
+
+Shape operand_shape(const Function& f, const Inst& dot, std::size_t operand) {
+  if (dot.op == Op::Dot) return f.type(dot.operands[operand]).shape;
+  const std::vector<std::int64_t>& mnk = dot.ints(AttrKey::extents);
+  return operand == 0 ? Shape{mnk[0], mnk[2]} : Shape{mnk[2], mnk[1]};
+}
+
+float as_tf32(float x) {
+  const auto word = std::bit_cast<std::uint32_t>(x);
+  return std::isfinite(x) ? std::bit_cast<float>((word + 0x1000) & ~0x1fffu) : x;
+}
 
 MatrixShape matrix_shape(DotUnit unit) {
   switch (unit) {
@@ -124,7 +129,8 @@ DType staged_dtype(const Function& f, const Inst& dot, std::size_t operand) {
 std::int64_t dot_slice(const Function& f, const Inst& dot) {
   const DotUnit unit = unit_of(dot);
   const std::int64_t step = matrix_shape(unit).k, most = unit == DotUnit::Fma ? kDotScratch : kMatrixScratch;
-  std::int64_t slice = std::max(padded(f.type(dot.operands[0]).shape.back()), step);
+  std::int64_t slice = std::max(padded(operand_shape(f, dot, 0).back()), step);
+  if (dot.op == Op::RingDot) return slice;  // what was taken is there as a whole
   const std::int64_t each = (position_bytes(f, dot, 0) + position_bytes(f, dot, 1)) * dot_parts(f, dot);
   while (slice > step && slice * each > most) slice /= 2;
   return slice;
@@ -135,7 +141,10 @@ std::int64_t dot_slice_bytes(const Function& f, const Inst& dot, std::size_t ope
 }
 
 std::int64_t scratch_dot(const Function& f, const Inst& dot) {
-  return (dot_slice_bytes(f, dot, 0) + dot_slice_bytes(f, dot, 1)) * dot_parts(f, dot);
+  std::int64_t n = 0;
+  for (std::size_t k : {0, 1})
+    if (f.type(dot.operands[k]).tile) n += dot_slice_bytes(f, dot, k) * dot_parts(f, dot);
+  return n;
 }
 
 Types infer_Dot(const InferInput& in) {

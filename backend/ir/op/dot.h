@@ -15,6 +15,11 @@ MatrixShape matrix_shape(DotUnit);
 inline DotUnit unit_of(const Inst& dot) { return DotUnit(dot.i64(AttrKey::unit)); }
 inline Precision precision_of(const Inst& dot) { return Precision(dot.i64(AttrKey::precision)); }
 
+/// Extents of operand 0 or 1 of a dot or ring_dot.
+Shape operand_shape(const Function& f, const Inst& dot, std::size_t operand);
+/// Rounded to the 10 bits of mantissa that tf32 has, ties away from zero; infinity and NaN stay.
+float as_tf32(float x);
+
 /// Copies of each operand that are multiplied: 2 where an element is split into a large and a small part.
 int dot_parts(const Function& f, const Inst& dot);
 /// The dtype of operand 0 or 1 in shared memory.

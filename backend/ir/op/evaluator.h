@@ -62,6 +62,8 @@ class Evaluator {
   /// The oldest slot's blocks, which get addresses until it is released.
   std::vector<std::uint64_t> take_slot(const Inst& take);
   void release_slot();
+  /// Slots that nobody takes: of trips that did not come.
+  void forget_slots() { slots_.clear(); }
 
   /// Host memory behind [address, address + bytes); throws UserError at the instruction's line when it is not inside
   /// one block, or not aligned to `bytes`.

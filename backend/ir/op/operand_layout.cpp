@@ -96,6 +96,10 @@ LinearLayout layout_Block(const Function&, const Inst& inst, std::size_t, const 
 LinearLayout layout_Fill(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }
+// Fetches come behind assign-layouts; blocks stand as they are loaded.
+LinearLayout layout_Fetch(const Function& f, const Inst& inst, std::size_t k, const LinearLayout&) {
+  return f.layout(f.type(inst.operands[k]).layout);
+}
 LinearLayout layout_Take(const Function&, const Inst& inst, std::size_t, const LinearLayout&) {
   return no_tile_operand(inst);
 }
@@ -110,7 +114,9 @@ LinearLayout layout_Partitions(const Function&, const Inst& inst, std::size_t, c
 }
 LinearLayout layout_StoreBlock(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
 LinearLayout layout_Settle(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
-LinearLayout layout_RingDot(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }
+LinearLayout layout_RingDot(const Function& f, const Inst& inst, std::size_t k, const LinearLayout& l) {
+  return layout_Dot(f, inst, k, l);
+}
 
 // What enters or leaves a region is carried in one layout.
 LinearLayout layout_For(const Function&, const Inst&, std::size_t, const LinearLayout& l) { return l; }

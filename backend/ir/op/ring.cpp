@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/ir/fold.h"
+#include "backend/ir/op/dot.h"
 #include "backend/ir/op/evaluator.h"
 #include "backend/ir/op/infer.h"
 #include "backend/ir/op/numeric.h"
@@ -176,26 +177,37 @@ Types infer_RingDot(const InferInput& in) {
   const std::vector<std::int64_t>& mnk = in.ints(AttrKey::extents);
   const Type& acc = in.type(2);
   if (mnk.size() != 3 || in.ints(AttrKey::along).size() != 2) in.fail("extents are M, N and K");
-  for (std::size_t i = 0; i < 2; ++i)
-    if (!in.type(i).ptr || !in.type(i).shared) in.fail("takes pointers to shared memory, not " + in.type(i).str());
+  const Shape wanted[2] = {{mnk[0], mnk[2]}, {mnk[2], mnk[1]}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Type& t = in.type(i);
+    if (t.tile ? t.ptr || t.shape != wanted[i] : !t.ptr || !t.shared)
+      in.fail("takes pointers to shared memory, or a tile of the block's extents, not " + t.str());
+  }
+  if (in.type(0).tile && in.type(1).tile) in.fail("has no operand that was taken");
   if (!acc.tile || acc.ptr || acc.shape != Shape{mnk[0], mnk[1]}) in.fail("accumulator is " + acc.str());
   return {acc};
 }
 
 namespace {
 
+/// Elements of a block, or of a tile in its place, as they are multiplied.
 template <class T>
 std::vector<T> block_elements(Evaluator& e, const Inst& inst, std::size_t operand, std::size_t count) {
-  const DType dtype = e.type(inst.operands[operand]).dtype;
-  const auto address = *e.in<std::uint64_t>(inst.operands[operand]);
+  const Value v = inst.operands[operand];
+  const Type& type = e.type(v);
   std::vector<T> out(count);
-  num::dispatch(dtype, [&]<class From>(std::type_identity<From>) {
+  num::dispatch(type.dtype, [&]<class From>(std::type_identity<From>) {
     for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = i * sizeof(From);
       From x;
-      std::memcpy(&x, e.access(address + i * sizeof(From), sizeof(From), inst, i), sizeof x);
+      std::memcpy(&x, type.tile ? e.data(v) + at : e.access(*e.in<std::uint64_t>(v) + at, sizeof(From), inst, i),
+                  sizeof x);
       out[i] = num::convert<T>(x, false);
     }
   });
+  if constexpr (std::same_as<T, float>)
+    if (unit_of(inst) == DotUnit::Tf32 && type.dtype == DType::f32)
+      for (T& x : out) x = as_tf32(x);
   return out;
 }
 
@@ -219,8 +231,11 @@ void ring_product(Evaluator& e, const Inst& inst) {
 }  // namespace
 
 void eval_RingDot(Evaluator& e, const Inst& inst) {
-  if (e.type(inst.results[0]).dtype == DType::f32) ring_product<float>(e, inst);
-  else ring_product<std::int32_t>(e, inst);
+  switch (e.type(inst.results[0]).dtype) {
+    case DType::f32: return ring_product<float>(e, inst);
+    case DType::f64: return ring_product<double>(e, inst);
+    default: return ring_product<std::int32_t>(e, inst);
+  }
 }
 
 Types infer_Settle(const InferInput& in) { return {in.type(0)}; }

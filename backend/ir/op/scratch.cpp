@@ -24,7 +24,8 @@ std::int64_t scratch_bytes(const Function& f, const Inst& inst) {
     case Op::Cat:
     case Op::Flip:
     case Op::Gather: return scratch_shape(f, inst);
-    case Op::Dot: return scratch_dot(f, inst);
+    case Op::Dot:
+    case Op::RingDot: return scratch_dot(f, inst);
     case Op::Fill: return inst.i64(AttrKey::stages) > 0 ? ring_bytes(f, inst, inst.i64(AttrKey::stages)) : 0;
     case Op::StoreBlock: return scratch_store_block(f, inst);
     case Op::Sort: return scratch_sort(f, inst);

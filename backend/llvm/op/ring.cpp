@@ -9,6 +9,7 @@
 
 #include "backend/ir/op/dot.h"
 #include "backend/ir/op/store_block.h"
+#include "backend/llvm/fetch.h"
 #include "backend/llvm/hidden.h"
 #include "backend/llvm/index.h"
 #include "backend/llvm/matrix_product.h"
@@ -115,6 +116,7 @@ void emit_Fill(Emitter& e, const ir::Inst& inst) {
 }
 
 void emit_Take(Emitter& e, const ir::Inst& inst) {
+  if (!inst.operands.empty()) return take_fetched(e, inst);
   Ring ring(e);
   ring.wait_full();
   Value* slot = ring.slot();
@@ -128,6 +130,7 @@ void emit_Take(Emitter& e, const ir::Inst& inst) {
 }
 
 void emit_Release(Emitter& e, const ir::Inst& inst) {
+  if (!inst.operands.empty()) return release_fetched(e, inst);
   Ring ring(e);
   if (inst.flag(ir::AttrKey::behind)) ring.release_behind(/*then=*/true);
   else ring.release();
@@ -357,6 +360,9 @@ void emit_Settle(Emitter& e, const ir::Inst& inst) {
   e.set(inst.results[0], std::move(result));
 }
 
-void emit_RingDot(Emitter& e, const ir::Inst& inst) { e.set(inst.results[0], WarpgroupProduct(e, inst).emit()); }
+void emit_RingDot(Emitter& e, const ir::Inst& inst) {
+  const bool warpgroups = ir::fill_of(e.f) != ir::kNone;
+  e.set(inst.results[0], warpgroups ? WarpgroupProduct(e, inst).emit() : emit_matrix_product(e, inst));
+}
 
 }  // namespace kiln::cg
