@@ -13,6 +13,7 @@ struct CompileOptions {
   int num_warps = 0;
   int cluster = 0;
   int max_registers = 0;
+  int stages = 0;                  ///< slots of the rings of loops without a hint of their own; 1: no rings
   bool line_info = true;
   bool strict = false;             ///< no fma formation, no rewrites that change rounding
   /// Variables keep their names and values for the simulator's debugger (docs/simulator.md says what that changes). Set
@@ -20,7 +21,7 @@ struct CompileOptions {
   bool debug = false;
   SourceLoc at = {};               ///< the user's call of with(), for errors
   bool operator==(const CompileOptions& o) const {
-    return num_warps == o.num_warps && cluster == o.cluster && max_registers == o.max_registers &&
+    return num_warps == o.num_warps && cluster == o.cluster && max_registers == o.max_registers && stages == o.stages &&
            line_info == o.line_info && strict == o.strict && debug == o.debug;
   }
 };

@@ -71,10 +71,10 @@ Target target_of(const Device& device) {
 /// that an edit which only moves a kernel compiles it again: what a profiler or a fault names is never stale.
 std::string disk_key(const ir::Function& f, const Target& t, const CompileOptions& o) {
   return fmt::format(
-      "{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} lines={} "
+      "{}target {} ptx={} sms={} threads={} shared={}\noptions warps={} cluster={} registers={} stages={} lines={} "
       "strict={}{}\n{}\n",
       ir::print(f, {.locations = true}), t.arch, t.ptx, t.sms, t.max_threads_per_sm, t.max_shared_bytes, o.num_warps,
-      o.cluster, o.max_registers, o.line_info, o.strict, o.debug ? " debug" : "", compiler_version());
+      o.cluster, o.max_registers, o.stages, o.line_info, o.strict, o.debug ? " debug" : "", compiler_version());
 }
 
 /// Somebody wants to see or to change what the compiler does: cached images would hide it.

@@ -38,8 +38,9 @@ int log2_of(std::int64_t n) { return std::countr_zero(std::uint64_t(n)); }
 
 /// One operand: its slices in shared memory, and where this thread reads them.
 struct Side : StagedOperand {
-  int number = 0;      ///< 0: a, 1: b
-  bool taken = false;  ///< it stands in a slot of a ring
+  int number = 0;       ///< 0: a, 1: b
+  bool taken = false;   ///< it stands in a slot of a ring
+  bool singly = false;  ///< it is read element by element
   ir::Shape shape;
   std::vector<Value*> shared;       ///< by part; i32: shared address of its slice
   std::vector<TileValue> elements;  ///< by part
@@ -74,7 +75,10 @@ class MatrixProduct {
   void slice(std::int64_t positions);
   void steps(Value* base, std::int64_t first, std::int64_t count);
   void step(Value* base, std::int64_t k);
+  std::string place(PtxAsm& text, const Side& side, std::size_t part, const Coord& c, Value* base);
   Fragment load(const Side& side, std::size_t part, const Coord& at, Value* base, std::int64_t k);
+  Fragment load_matrices(const Side& side, std::size_t part, const Coord& c, Value* base, int count);
+  Fragment load_singly(const Side& side, std::size_t part, const Coord& c, Value* base, int count);
   Fragment fragment(const Side& side, std::size_t part, const Coord& block, Value* base, std::int64_t k);
   void multiply(const Block& block, const Fragment& a, const Fragment& b);
   void promote();
@@ -128,6 +132,7 @@ void MatrixProduct::set_up(Side& side, int operand) {
   side.taken = !e_.type(side.value).tile;
   if (side.taken) find_taken(side);
   else find_staged(side);
+  side.singly = unit_ == DotUnit::F64 || (!side.along_depth && shape_.element_bytes > 2);
   find_thread(side);
 }
 
@@ -138,7 +143,7 @@ void MatrixProduct::find_taken(Side& side) {
   side.along_depth = inst_.ints(ir::AttrKey::along)[std::size_t(side.number)] == side.depth;
   side.dtype = e_.type(side.value).dtype;
   side.slice = slice_;
-  side.place = place_in_slot(shape_.element_bytes, side.fast(), ir::padded(side.shape));
+  side.place = place_in_slot(fetched_block(e_.f, side.value));
 }
 
 void MatrixProduct::find_staged(Side& side) {
@@ -177,7 +182,7 @@ void MatrixProduct::find_thread(Side& side) {
   for (std::int64_t base : bases) side.reach |= base;
 }
 
-/// What each bit of a lane's number moves the address by that it gives to ldmatrix, or, of f64, the element it reads.
+/// What each bit of a lane's number moves the address by that it gives to ldmatrix, or the element it reads.
 std::vector<Coord> MatrixProduct::lanes(const Side& side) const {
   std::vector<Coord> out;
   const auto add = [&](int axis, std::int64_t step) {
@@ -185,7 +190,7 @@ std::vector<Coord> MatrixProduct::lanes(const Side& side) const {
     c[std::size_t(axis)] = step;
     out.push_back(std::move(c));
   };
-  if (unit_ == DotUnit::F64) {
+  if (side.singly) {
     for (int step : {1, 2}) add(side.depth, step);
     for (int step : {1, 2, 4}) add(side.row, step);
     return out;
@@ -250,10 +255,8 @@ std::vector<TileValue> MatrixProduct::parts_of(const Side& side) {
 
 // --- fragments -------------------------------------------------------------------------------------------------------
 
-/// The registers that one read of the warp gives, at position k of the slice behind `base` (null: 0).
-Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at, Value* base, std::int64_t k) {
-  Coord c = at;
-  c[std::size_t(side.depth)] = k;
+/// Where this thread reads at `c`, which lies in the slice behind `base` (null: 0): "[a+16]".
+std::string MatrixProduct::place(PtxAsm& text, const Side& side, std::size_t part, const Coord& c, Value* base) {
   Value* thread = side.thread;
   std::int64_t reach = side.reach;
   if (base != nullptr) {
@@ -262,25 +265,51 @@ Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at
   }
   const std::int64_t offset = side.place.at(c);
   Value* moved = code_.CreateXor(thread, code_.getInt32(std::uint32_t(offset & reach)));
-  Value* address = code_.CreateAdd(side.shared[part], moved);
-  const bool is_f64 = unit_ == DotUnit::F64;
+  return fmt::format("[{}+{}]", text.in_register(code_.CreateAdd(side.shared[part], moved)), offset & ~reach);
+}
+
+/// The registers that one read of the warp gives, at position k of the slice behind `base` (null: 0).
+Fragment MatrixProduct::load(const Side& side, std::size_t part, const Coord& at, Value* base, std::int64_t k) {
+  Coord c = at;
+  c[std::size_t(side.depth)] = k;
   const bool one_block = side.number == 1 && side.shape.back() <= shape_.n;  // of columns
-  const int count = is_f64 ? 1 : one_block ? 2 : 4;
-  PtxAsm text;
-  std::vector<std::string> to;
-  for (int i = 0; i < count; ++i)
-    to.push_back(text.out(is_f64 ? code_.getDoubleTy() : static_cast<llvm::Type*>(code_.getInt32Ty())));
-  const std::string from = fmt::format("[{}+{}]", text.in_register(address), offset & ~reach);
-  if (is_f64) text.line(fmt::format("ld.shared.f64 {}, {};", to[0], from));
-  else
-    text.line(fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {{{}}}, {};", count,
-                          side.along_depth ? "" : ".trans", fmt::join(to, ", "), from));
-  text.emit(code_);
-  Fragment out;
-  for (unsigned i = 0; i < unsigned(count); ++i) out.push_back(text.result(code_, i));
+  const int count = unit_ == DotUnit::F64 ? 1 : one_block ? 2 : 4;
+  Fragment out = side.singly ? load_singly(side, part, c, base, count) : load_matrices(side, part, c, base, count);
   if (side.taken && unit_ == DotUnit::Tf32)  // as it lies in memory
     for (Value*& v : out)
       v = code_.CreateBitCast(rounded_to_tf32(code_, code_.CreateBitCast(v, code_.getFloatTy())), code_.getInt32Ty());
+  return out;
+}
+
+Fragment MatrixProduct::load_matrices(const Side& side, std::size_t part, const Coord& c, Value* base, int count) {
+  PtxAsm text;
+  std::vector<std::string> to;
+  for (int i = 0; i < count; ++i) to.push_back(text.out(code_.getInt32Ty()));
+  const std::string from = place(text, side, part, c, base);
+  text.line(fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {{{}}}, {};", count,
+                        side.along_depth ? "" : ".trans", fmt::join(to, ", "), from));
+  text.emit(code_);
+  Fragment out;
+  for (unsigned i = 0; i < unsigned(count); ++i) out.push_back(text.result(code_, i));
+  return out;
+}
+
+/// The elements that ldmatrix would give: of eight rows and half of the step each.
+Fragment MatrixProduct::load_singly(const Side& side, std::size_t part, const Coord& c, Value* base, int count) {
+  const bool is_f64 = unit_ == DotUnit::F64;
+  const int half = shape_.k / 2;
+  Fragment out;
+  for (int i = 0; i < count; ++i) {
+    Coord at = c;
+    const bool low = (i & 1) != 0, high = (i & 2) != 0;  // rows change first of a, positions along k of b
+    if (side.number == 0 ? low : high) at[std::size_t(side.row)] += 8;
+    if (side.number == 0 ? high : low) at[std::size_t(side.depth)] += half;
+    PtxAsm text;
+    const std::string to = text.out(is_f64 ? code_.getDoubleTy() : static_cast<llvm::Type*>(code_.getInt32Ty()));
+    text.line(fmt::format("ld.shared.{} {}, {};", is_f64 ? "f64" : "b32", to, place(text, side, part, at, base)));
+    text.emit(code_);
+    out.push_back(text.result(code_, 0));
+  }
   return out;
 }
 

@@ -69,7 +69,7 @@ SharedPlace::SharedPlace(std::int64_t bytes, const ir::LinearLayout& l) : axes_(
     for (std::int64_t& base : axis) take(base);
 }
 
-SharedPlace SharedPlace::lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits) {
+SharedPlace SharedPlace::lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits, bool turned) {
   constexpr int kBankBits = 7;  // of a byte's number among all banks
   SharedPlace p;
   p.axes_.resize(bits.size());
@@ -81,7 +81,7 @@ SharedPlace SharedPlace::lines(std::int64_t bytes, int fast, int slow, const std
     const int at = std::countr_zero(std::uint64_t(p.bytes_));
     add(slow);
     if (at >= kBankBits && at < kBankBits + units)
-      p.axes_[std::size_t(slow)].back() |= std::int64_t(1) << (at - kBankBits + kUnitBits);
+      p.axes_[std::size_t(slow)].back() |= std::int64_t(1) << (kUnitBits + (at - kBankBits + (turned ? 1 : 0)) % units);
   }
   while (int(p.axes_[std::size_t(fast)].size()) < bits[std::size_t(fast)]) add(fast);
   for (int axis = 0; axis < int(bits.size()); ++axis)

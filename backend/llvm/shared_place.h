@@ -32,11 +32,12 @@ class SharedPlace {
   /// each access one of their elements touch neighbours.
   SharedPlace(std::int64_t bytes, const ir::LinearLayout& l);
 
-  /// Elements of `bytes` bytes in lines of at most 128 bytes along `fast`, one for each position along `slow`, panel after
-  /// panel; then the other axes. The 16-byte units of a line are swizzled by the position, as tensor maps and the matrix
-  /// units of a warpgroup have it for lines of 128, 64 and 32 bytes: eight units of one column lie in eight groups of
-  /// banks. `bits`: as above.
-  static SharedPlace lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits);
+  /// Elements of `bytes` bytes in lines of at most 128 bytes along `fast`, one for each position along `slow`, panel
+  /// after panel; then the other axes. The 16-byte units of a line are swizzled by the position, as tensor maps and the
+  /// matrix units of a warpgroup have it for lines of 128, 64 and 32 bytes: eight units of one column lie in eight
+  /// groups of banks. `bits`: as above. `turned`: bit i of the position swizzles bit i + 1 of the unit, so that it is
+  /// two units of each of four lines that lie in eight groups: for lanes that read 4 or 8 bytes each.
+  static SharedPlace lines(std::int64_t bytes, int fast, int slow, const std::vector<int>& bits, bool turned = false);
 
   /// Swizzles 16-byte units so that neither readers nor writers meet in a group of banks, if there is a way. Each is a
   /// list of coordinates by which the lanes of one wavefront differ, at most three that count.

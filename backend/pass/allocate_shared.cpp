@@ -19,6 +19,7 @@
 #include "backend/ir/op/store_block.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
+#include "backend/pass/skew.h"
 #include "runtime/base/error.h"
 
 namespace kiln::ir {
@@ -100,9 +101,19 @@ void check_blocks(const Function& f) {
   });
 }
 
-/// The ring comes first, with as many slots as the others leave room for; then what results go through, which copies
-/// may still read when their op is done, so that it is no other op's.
-bool place_ring(Function& f, InstId fill, const std::vector<User>& all, std::int64_t limit) {
+/// The loop that takes from the ring which other warps fill.
+InstId loop_of_ring(const Function& f) {
+  InstId loop = kNone;
+  walk(f, [&](InstId i) {
+    if (f.inst(i).op == Op::Take && f.inst(i).operands.empty()) loop = f.region(f.inst(i).parent).owner;
+  });
+  return loop;
+}
+
+/// The ring comes first, with as many slots as the user wants, or else as the others leave room for; then what results
+/// go through, which copies may still read when their op is done, so that it is no other op's.
+bool place_ring(Function& f, InstId fill, const std::vector<User>& all, std::int64_t limit,
+                const CompileOptions& wish) {
   constexpr std::int64_t kMostSlots = 8;
   std::vector<User> users;
   for (const User& u : all)
@@ -113,7 +124,14 @@ bool place_ring(Function& f, InstId fill, const std::vector<User>& all, std::int
     const std::int64_t ring = ring_bytes(f, f.inst(fill), stages);
     return staging == 0 ? ring : (ring + kRingAlign - 1) / kRingAlign * kRingAlign;
   };
-  std::int64_t stages = kMostSlots;
+  const InstId loop = loop_of_ring(f);
+  const std::int64_t wanted = loop == kNone ? 0 : stages_wished(f, loop, wish);
+  if (wanted > 0 && before(wanted) + staging + end > limit)
+    throw UserError(f.inst(loop).loc,
+                    fmt::format("{}: stages({}): as many slots of {} bytes and {} bytes of other shared memory do not "
+                                "fit {}",
+                                f.name, wanted, slot_bytes(f, f.inst(fill)), staging + end, limit));
+  std::int64_t stages = wanted > 0 ? wanted : kMostSlots;
   while (stages > 0 && before(stages) + staging + end > limit) --stages;
   if (stages < 2)
     throw UserError(f.loc,
@@ -141,7 +159,7 @@ bool allocate_shared(PassContext& context, Function& f) {
   if (users.empty() && fill == kNone) return false;
 
   const auto limit = std::int64_t(context.target.max_shared_bytes);
-  if (fill != kNone) return place_ring(f, fill, users, limit);
+  if (fill != kNone) return place_ring(f, fill, users, limit, context.options);
   auto [at, end] = place(users, kSmallRing, kLargeRing);
   if (end * f.exec->programs_per_cta > limit) std::tie(at, end) = place(users, 0, 0);
   if (end * f.exec->programs_per_cta > limit)

@@ -23,7 +23,7 @@
 //   split f32;
 //              whole steps of the unit along k
 //   operand    a load of the loop's body, or its transpose, used by products alone; zeros where it is masked off; at
-//              least 4 bytes beside each other with one mask, along k or with 16-bit elements
+//              least 4 bytes beside each other with one mask, which are elements along k or not of one byte
 //   addresses  pure operations on the counter and on what stands in front of the loop; memory that nothing writes while
 //              the loop runs
 // The other operand of such a product may be a tile: it goes through shared memory in its trip, as operands of a dot
@@ -53,7 +53,8 @@ constexpr std::int64_t kUnitRow = 16;                   ///< bytes of a row of a
 constexpr std::int64_t kMostTile = 32 << 10;  ///< bytes of an operand that goes through shared memory beside the ring
 constexpr std::int64_t kSlots = 5, kFewSlots = 3;
 constexpr std::int64_t kAhead = 48 << 10;  ///< bytes of a block on their way: some 1000 cycles of multiplying
-constexpr std::int64_t kReserved = 1024;   ///< shared memory of a block that the system takes
+constexpr int kMostWished = 64;
+constexpr std::int64_t kReserved = 1024;  ///< shared memory of a block that the system takes
 
 std::int64_t aligned(std::int64_t n) { return (n + 127) / 128 * 128; }
 
@@ -142,7 +143,7 @@ std::string SkewedLoop::takes_load(const Inst& dot, std::size_t which, SkewedOpe
     return "fewer than 4 bytes of it are known to lie beside each other, aligned";
   out.along = out.turned ? 1 - axis : axis;
   const bool along_depth = (which == 0) == (out.along == 1);
-  if (!along_depth && (bytes(t.dtype) != 2 || padded(t.shape[std::size_t(axis)]) * 2 < kUnitRow))
+  if (!along_depth && (bytes(t.dtype) == 1 || padded(t.shape[std::size_t(axis)]) * bytes(t.dtype) < kUnitRow))
     return "its elements have to be turned on the way";
   return "";
 }
@@ -395,30 +396,80 @@ class Skew {
   Skew(PassContext& context, Function& f) : wish_(context.options), target_(context.target), f_(f) {}
 
   bool run() {
+    if (wish_.stages < 0 || wish_.stages > kMostWished)
+      throw UserError(wish_.at.known() ? wish_.at : f_.loc,
+                      fmt::format("{}: stages is {}, must be 0 to {}", f_.name, wish_.stages, kMostWished));
     std::vector<InstId> loops;
     walk(f_, [&](InstId i) {
       if (f_.inst(i).op == Op::For) loops.push_back(i);
     });
     bool changed = false;
-    for (InstId i : loops) changed |= loop(i);
+    std::string why = "it has no loop";
+    for (InstId i : loops)
+      if (const std::string w = loop(i); w.empty()) changed = true;
+      else why = w;
+    // What the options ask for is asked for somewhere in the kernel.
+    if (wish_.stages > 1 && !changed && !wish_.debug && fill_of(f_) == kNone)
+      throw UserError(
+          wish_.at.known() ? wish_.at : f_.loc,
+          fmt::format("{}: stages is {}, but no loop of the kernel has a ring: {}", f_.name, wish_.stages, why));
     return changed;
   }
 
  private:
-  bool loop(InstId i) {
-    const bool has_product = [&] {
-      const std::vector<InstId>& insts = f_.region(f_.inst(i).regions[0]).insts;
-      return std::any_of(insts.begin(), insts.end(), [&](InstId x) { return f_.inst(x).op == Op::Dot; });
-    }();
-    if (!has_product || f_.exec->cluster > 1 || wish_.debug || fill_of(f_) != kNone) return false;
+  /// Gives the loop a ring; why it gets none, or nothing. UserError where the user wants one.
+  std::string loop(InstId i) {
+    const std::int64_t wanted = stages_wished(f_, i, wish_);
+    if (wanted == 1 || wish_.debug || takes_filled(i)) return "its products are to be left as they are";
+    if (f_.inst(i).flag(AttrKey::roles)) refuse(i, "warp_specialize()", no_roles());
+    std::string why;
+    if (f_.exec->cluster > 1) why = "the program runs on a cluster of blocks";
+    else if (fill_of(f_) != kNone) why = "another loop of the kernel has a ring that other warps fill";
+    else why = with_ring(i, wanted);
+    if (!why.empty() && f_.inst(i).i64(AttrKey::stages) > 1) refuse(i, fmt::format("stages({})", wanted), why);
+    return why;
+  }
+
+  std::string with_ring(InstId i, std::int64_t wanted) {
+    const std::vector<InstId>& body = f_.region(f_.inst(i).regions[0]).insts;
+    if (std::none_of(body.begin(), body.end(), [&](InstId x) { return f_.inst(x).op == Op::Dot; }))
+      return "no product stands in it";
     const AxisAnalysis facts(f_);
     SkewedLoop loop(f_, facts, i);
-    if (!loop.find().empty() || loop.holds_loops()) return false;
+    if (const std::string why = loop.find(); !why.empty()) return why;
+    if (loop.holds_loops()) return "loops stand in it";
     const std::int64_t limit = std::int64_t(target_.max_shared_bytes) / f_.exec->programs_per_cta;
-    const std::int64_t slots = best_slots(loop.slot_bytes(), other_shared_bytes(f_), limit);
-    if (slots < 2) return false;
+    const std::int64_t slot = loop.slot_bytes(), others = other_shared_bytes(f_);
+    const std::int64_t slots = wanted > 0 ? wanted : best_slots(slot, others, limit);
+    if (slots < 2 || slots * slot + others > limit)
+      return fmt::format("{} slots of {} bytes and {} bytes of other shared memory do not fit {}",
+                         std::max<std::int64_t>(slots, 2), slot, others, limit);
     loop.rewrite(slots);
-    return true;
+    return "";
+  }
+
+  /// Whether other warps fill the ring of this loop.
+  bool takes_filled(InstId i) const {
+    const std::vector<InstId>& body = f_.region(f_.inst(i).regions[0]).insts;
+    return std::any_of(body.begin(), body.end(), [&](InstId x) {
+      return f_.inst(x).op == Op::Fill || (f_.inst(x).op == Op::Take && f_.inst(x).operands.empty());
+    });
+  }
+
+  std::string no_roles() const {
+    if (!target_.has_warpgroups()) return fmt::format("{} has no units of a warpgroup", target_.arch);
+    if (fill_of(f_) != kNone) return "another loop of the kernel has the ring that other warps fill";
+    if (wish_.cluster > 1) return fmt::format("cluster is {}, must be 1", wish_.cluster);
+    if (wish_.max_registers != 0) return fmt::format("max_registers is {}, must be left out", wish_.max_registers);
+    if (wish_.stages == 1) return "stages is 1, which is no ring";
+    return fmt::format(
+        "with {} warps no product of it takes blocks of views, arrays of the launch that nothing writes, "
+        "in a form that tensor maps copy and the units of a warpgroup multiply",
+        f_.exec->warps);
+  }
+
+  [[noreturn]] void refuse(InstId i, const std::string& hint, const std::string& why) const {
+    throw UserError(f_.inst(i).loc, fmt::format("{}: {} cannot be met for this loop: {}", f_.name, hint, why));
   }
 
   const CompileOptions& wish_;
@@ -427,6 +478,11 @@ class Skew {
 };
 
 }  // namespace
+
+std::int64_t stages_wished(const Function& f, InstId loop, const CompileOptions& wish) {
+  const std::int64_t own = f.inst(loop).i64(AttrKey::stages);
+  return own != 0 ? own : wish.stages;
+}
 
 bool skew(PassContext& context, Function& f) { return Skew(context, f).run(); }
 

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "backend/ir/function.h"
+#include "backend/options.h"
 #include "backend/pass/axis_info.h"
 
 namespace kiln::ir {
+
+/// Slots that the ring of a loop shall have: its own hint, or the kernel's; 0: chosen.
+std::int64_t stages_wished(const Function& f, InstId loop, const CompileOptions& wish);
 
 /// An operand of products that is fetched: the load it comes from.
 struct SkewedOperand {

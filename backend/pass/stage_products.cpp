@@ -31,6 +31,7 @@
 #include "backend/ir/signature.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
+#include "backend/pass/skew.h"
 
 namespace kiln::ir {
 namespace {
@@ -298,7 +299,7 @@ bool stage_products(PassContext& context, Function& f) {
     return false;
   std::vector<InstId> loops;
   walk(f, [&](InstId i) {
-    if (f.inst(i).op == Op::For) loops.push_back(i);
+    if (f.inst(i).op == Op::For && stages_wished(f, i, wish) != 1) loops.push_back(i);
   });
   for (InstId i : loops)
     if (Loop loop(f, i); loop.find(wish.num_warps)) {  // one ring a program

@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   app.add_option("--num-warps", a.options.num_warps, "0: chosen");
   app.add_option("--cluster", a.options.cluster, "0: chosen");
   app.add_option("--max-registers", a.options.max_registers, "0: chosen");
+  app.add_option("--stages", a.options.stages, "slots of rings; 0: chosen");
   app.footer(kiln::pass_table());
   CLI11_PARSE(app, argc, argv);
   try {

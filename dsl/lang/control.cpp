@@ -56,9 +56,15 @@ Range Range::unroll() && {
 }
 
 Range Range::stages(int n) && {
-  if (n != 1)
-    Tracer::current(at_).fail(
-        at_, fmt::format("range: stages({}): loops are not software-pipelined by this version; leave it out", n));
+  constexpr int kMost = 64;
+  if (n < 1 || n > kMost)
+    Tracer::current(at_).fail(at_, fmt::format("range: stages({}): 1 to {} are possible", n, kMost));
+  stages_ = n;
+  return std::move(*this);
+}
+
+Range Range::warp_specialize() && {
+  roles_ = true;
   return std::move(*this);
 }
 
@@ -76,6 +82,11 @@ void Range::start() {
     const ir::Attr unroll{ir::AttrKey::unroll, std::int64_t(unroll_)};
     hints.push_back(unroll);
   }
+  if (unroll_ != 0 && (stages_ > 1 || roles_))
+    t.fail(at_, "range: unroll leaves no loop whose operands could be copied ahead; leave out unroll, or stages and "
+                "warp_specialize");
+  if (stages_ != 0) hints.push_back({ir::AttrKey::stages, std::int64_t(stages_)});
+  if (roles_) hints.push_back({ir::AttrKey::roles, std::int64_t(1)});
   unwinding_ = std::uncaught_exceptions();
   state_ = t.open_for(bounds, std::move(hints), at_) ? State::Fresh : State::Done;
   level_ = t.loop_level();

@@ -50,8 +50,15 @@ class [[nodiscard]] Range {
   Range unroll(int n) &&;
   /// The loop disappears: its body stands once for each trip.
   Range unroll() &&;
-  /// Software pipelining in n stages. Only n = 1, none, can be met so far; anything else is an error.
+  /// Operands of the loop's products are copied ahead through a ring of exactly n slots in shared memory, so that n - 1
+  /// trips are on their way; 1 is no ring. Without this hint the compiler chooses. n is 1 to 64.
+  /// UserError when the kernel is compiled: the loop has no product whose operands can be copied ahead, and why; n slots
+  /// do not fit shared memory. Not together with unroll.
+  ///     for (auto k : range(0, a.size(1), 64).stages(3)) acc = dot(a.load({m, k}, {128, 64}), b.load({k, n}, {64, 128}), acc);
   Range stages(int n) &&;
+  /// The ring of the loop's products must be filled by warps of its own while the others multiply, as it is wherever a
+  /// target and a loop allow it; this hint makes it an error, with the reason, where they do not.
+  Range warp_specialize() &&;
 
   struct End {};
   class Iterator {
@@ -78,6 +85,8 @@ class [[nodiscard]] Range {
   SourceLoc at_;
   std::vector<Scalar> bounds_;  // lo, hi, step: handles, so that a Range that leaves its scope is caught like any other
   int unroll_ = 0;              // -1: fully
+  int stages_ = 0;              // 0: chosen
+  bool roles_ = false;
   int level_ = 0;               // of the loop it drives
   int unwinding_ = 0;           // exceptions in flight where the loop began
 };

@@ -137,6 +137,12 @@ constinit auto matmul = kernel("matmul", [](View<const bf16, 2> a, View<const bf
   c.store({m, n}, acc.cast<bf16>());
 });
 
+constinit auto pipelined = kernel("pipelined", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c) {
+  Tile acc = zeros(f32, {64, 64});
+  for (Scalar k : range(0, a.size(1), 32).stages(3)) acc = dot(a.load({0, k}, {64, 32}), b.load({k, 0}, {32, 64}), acc);
+  c.store({0, 0}, acc);
+});
+
 // The backward pass calls this with the gradient as x: the same seed and offsets give the same mask.
 constinit auto dropout = kernel("dropout", [](In<float> x, Out<float> y, Int n, Int seed, Float p, Const<int> BLOCK) {
   Tile i = program_id(0) * BLOCK + arange(BLOCK), inside = i < n;
@@ -274,6 +280,13 @@ TEST_F(LanguagePage, MultipliesMatrices) {
   matmul.launch(stream, {cdiv(m, 16), cdiv(n, 32)}, {a, {m, k}}, {b, {k, n}}, {c, {m, n}}, 16, 32, 16);
   const std::vector<bf16> got = c.to_vector();
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(float(got[i]), want[i]) << i;
+}
+
+TEST_F(LanguagePage, CopiesAhead) {
+  auto a = buffer(std::vector<bf16>(64 * 96, bf16(1.f))), b = buffer(std::vector<bf16>(96 * 64, bf16(2.f)));
+  auto c = buffer(std::vector<float>(64 * 64));
+  pipelined.launch(stream, 1, {a, {64, 96}}, {b, {96, 64}}, {c, {64, 64}});
+  for (float x : c.to_vector()) ASSERT_EQ(x, 192);
 }
 
 TEST_F(LanguagePage, DropsTheSameElementsAgain) {

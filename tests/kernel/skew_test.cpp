@@ -370,23 +370,33 @@ std::string ptx_of(const char* arch, Blocks blocks, int warps = 0, bool a_column
       .ptx;
 }
 
+template <class T, class S>
+void expect_no_conflicts(const Device& d, const Blocks& blocks, bool a_columns, bool b_columns) {
+  const std::uint64_t before = d.counters().bank_conflicts;
+  Buffer<T> x(d, 128 * 128), y(d, 128 * 128);
+  Buffer<S> c(d, 128 * 128);
+  x.fill_bytes(0), y.fill_bytes(0);
+  const auto strides = [](bool columns) {
+    return columns ? std::array<std::int64_t, 2>{1, 128} : std::array<std::int64_t, 2>{128, 1};
+  };
+  const Stream s(d);
+  matmul<T, T, S, S>.launch(s, Grid{128 / blocks.m, 128 / blocks.n}, {x, {128, 128}, strides(a_columns)},
+                            {y, {128, 128}, strides(b_columns)}, {c, {128, 128}}, blocks);
+  s.synchronize();
+  EXPECT_EQ(d.counters().bank_conflicts, before)
+      << d.name() << " " << a_columns << b_columns << " " << blocks.m << "x" << blocks.n << "x" << blocks.k;
+}
+
 TEST(Skew, NoBankConflicts) {
   for (const Device& d : few_targets())
-    for (int direction = 0; direction < 4; ++direction)
-      for (const Blocks& b : {Blocks{128, 128, 32}, {128, 128, 64}, {64, 128, 64}}) {
-        const std::uint64_t before = d.counters().bank_conflicts;
-        Buffer<bf16> x(d, 128 * 128), y(d, 128 * 128);
-        Buffer<float> c(d, 128 * 128);
-        x.fill_bytes(0), y.fill_bytes(0);
-        const auto strides = [](bool columns) {
-          return columns ? std::array<std::int64_t, 2>{1, 128} : std::array<std::int64_t, 2>{128, 1};
-        };
-        const Stream s(d);
-        matmul<bf16, bf16, float, float>.launch(s, Grid{128 / b.m, 1}, {x, {128, 128}, strides(direction % 2 == 1)},
-                                                {y, {128, 128}, strides(direction > 1)}, {c, {128, 128}}, b);
-        s.synchronize();
-        EXPECT_EQ(d.counters().bank_conflicts, before) << d.name() << " " << direction << " " << b.m << "x" << b.k;
-      }
+    for (int direction = 0; direction < 4; ++direction) {
+      const bool a = direction % 2 == 1, b = direction > 1;
+      for (const Blocks& blocks : {Blocks{128, 128, 32}, {128, 128, 64}, {64, 128, 64}})
+        expect_no_conflicts<bf16, float>(d, blocks, a, b);
+      expect_no_conflicts<float, float>(d, {64, 64, 32, Precision::tf32}, a, b);
+      if (d.target() == "sm_80") expect_no_conflicts<double, double>(d, {64, 64, 16}, a, b);
+    }
+  expect_no_conflicts<std::int8_t, std::int32_t>(targets()[0], {64, 64, 64}, false, true);
 }
 
 TEST(Skew, TheAssemblerTakesItWithoutSpilling) {
@@ -404,6 +414,103 @@ TEST(Skew, TheAssemblerTakesItWithoutSpilling) {
           EXPECT_THAT(a.log, HasSubstr("0 bytes stack frame, 0 bytes spill stores"))
               << arch << " " << warps << " " << b.k << a.log;
         }
+}
+
+// --- hints -----------------------------------------------------------------------------------------------------------
+
+struct Hints {
+  int stages = 0, k = 32, rows = 64;
+  bool roles = false;
+};
+constinit auto hinted =
+    kernel("hinted", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c, Tune<Hints> t) {
+      Tile sum = zeros(DType::f32, {t.rows, 64});
+      const auto trips = [&] { return range(0, a.size(1), t.k); };
+      for (auto k : t.roles ? trips().warp_specialize() : t.stages > 0 ? trips().stages(t.stages) : trips())
+        sum = dot(a.load({0, k}, {t.rows, t.k}), b.load({k, 0}, {t.k, 64}), sum);
+      c.store({0, 0}, sum);
+    });
+
+std::string hinted_ptx(const char* arch, Hints hints, CompileOptions options = {}) {
+  const Device d = Device::simulator(arch);
+  Buffer<bf16> a(d, 64 * 256), b(d, 256 * 64);
+  Buffer<float> c(d, 64 * 64);
+  return hinted.with(options).image(d, {a, {64, 256}}, {b, {256, 64}}, {c, {64, 64}}, hints).ptx;
+}
+
+int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+TEST(SkewHints, AsManySlotsAsWanted) {
+  EXPECT_THAT(hinted_ptx("sm_80", {.stages = 1}), Not(HasSubstr("cp.async")));
+  EXPECT_THAT(hinted_ptx("sm_80", {}, {.stages = 1}), Not(HasSubstr("cp.async")));
+  for (int n : {2, 3, 6, 9}) {
+    const std::string waits = "cp.async.wait_group " + std::to_string(n - 2) + ";";
+    EXPECT_THAT(hinted_ptx("sm_80", {.stages = n}), HasSubstr(waits));
+    EXPECT_THAT(hinted_ptx("sm_120a", {}, {.stages = n}), HasSubstr(waits));
+    EXPECT_THAT(hinted_ptx("sm_80", {.stages = n}, {.stages = 4}), HasSubstr(waits));  // the loop's own counts
+    EXPECT_EQ(count(hinted_ptx("sm_90a", {.stages = n, .k = 64}), "mbarrier.init"), 2 * n);
+  }
+  EXPECT_THAT(hinted_ptx("sm_90a", {.k = 64, .roles = true}), HasSubstr("wgmma"));
+}
+
+TEST(SkewHints, ResultsDoNotDependOnThem) {
+  constexpr int kK = 176;
+  const auto a = numbers<bf16>(64 * kK, 1), b = numbers<bf16>(kK * 64, 2);
+  for (const char* arch : {"sm_80", "sm_90a"})
+    for (int k : {16, 64}) {
+      const Device d = Device::simulator(arch);
+      std::vector<float> first;
+      for (int stages : {0, 1, 2, 3, 7}) {
+        Buffer<bf16> x = buffer_of(d, a), y = buffer_of(d, b);
+        Buffer<float> c(d, 64 * 64);
+        const Stream s(d);
+        hinted.launch(s, 1, {x, {64, kK}}, {y, {kK, 64}}, {c, {64, 64}}, {.stages = stages, .k = k});
+        s.synchronize();
+        if (first.empty()) first = c.to_vector();
+        const auto got = c.to_vector();
+        for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], first[i], 0.02) << arch << " " << stages;
+      }
+    }
+}
+
+std::string refusal(const char* arch, Hints hints, CompileOptions options = {}) {
+  return kiln::test::error_of<UserError>([&] { (void)hinted_ptx(arch, hints, options); });
+}
+
+TEST(SkewHints, ThatCannotBeMet) {
+  EXPECT_THAT(refusal("sm_80", {.roles = true}),
+              HasSubstr("hinted: warp_specialize() cannot be met for this loop: sm_80 has no units of a warpgroup"));
+  EXPECT_THAT(refusal("sm_90a", {.k = 64, .rows = 32, .roles = true}),
+              HasSubstr("with 4 warps no product of it takes blocks"));
+  EXPECT_THAT(refusal("sm_90a", {.k = 64, .roles = true}, {.max_registers = 128}),
+              HasSubstr("max_registers is 128, must be left out"));
+  EXPECT_THAT(refusal("sm_89", {.stages = 40}),
+              HasSubstr("hinted: stages(40) cannot be met for this loop: 40 slots of 8192 bytes"));
+  EXPECT_THAT(refusal("sm_90a", {.stages = 40, .k = 64}),
+              HasSubstr("hinted: stages(40): as many slots of 16384 bytes"));
+  EXPECT_THAT(refusal("sm_80", {.stages = 3, .k = 8}),
+              HasSubstr("stages(3) cannot be met for this loop: positions along k are no multiple of 16"));
+  EXPECT_THAT(refusal("sm_80", {}, {.stages = 65}), HasSubstr("hinted: stages is 65, must be 0 to 64"));
+  EXPECT_THAT(refusal("sm_80", {.k = 8}, {.stages = 3}),
+              HasSubstr("hinted: stages is 3, but no loop of the kernel has a ring: positions along k"));
+  EXPECT_THAT(refusal("sm_80", {.stages = 3, .k = 8}), HasSubstr("skew_test.cpp:"));
+}
+
+constinit auto summing = kernel("summing", [](In<float> x, Out<float> y, Int n) {
+  Tile sum = zeros(DType::f32, {128});
+  for (auto i : range(0, n, 128).stages(2)) sum = sum + load(x + (arange(128) + i));
+  store(y + arange(128), sum);
+});
+
+TEST(SkewHints, LoopsWithoutProductsHaveNoRing) {
+  const Device d = Device::simulator("sm_80");
+  Buffer<float> x(d, 256), y(d, 128);
+  EXPECT_THAT(kiln::test::error_of<UserError>([&] { (void)summing.image(d, x, y, 256); }),
+              HasSubstr("summing: stages(2) cannot be met for this loop: no product stands in it"));
 }
 
 }  // namespace

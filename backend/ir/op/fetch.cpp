@@ -14,6 +14,19 @@ namespace {
 
 constexpr std::int64_t kBlockAlign = 128;
 
+/// Whether block number `number` of `ring` lies along the axis that is not k in the product that it is an operand of.
+bool lies_along_rows(const Function& f, Value ring, std::size_t number) {
+  for (InstId take : f.users(ring)) {
+    if (f.inst(take).op != Op::Take) continue;
+    const Value block = f.inst(take).results[number];
+    for (InstId user : f.users(block))
+      for (std::size_t k : {0, 1})
+        if (f.inst(user).op == Op::RingDot && f.inst(user).operands[k] == block)
+          return f.inst(user).ints(AttrKey::along)[k] == std::int64_t(k);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> slot_offsets(std::span<const std::int64_t> sizes) {
@@ -28,7 +41,9 @@ std::vector<FetchBlock> fetch_blocks(const Function& f, const Inst& fetch) {
   const std::vector<std::int64_t>& along = fetch.ints(AttrKey::along);
   for (std::size_t b = 0; b < along.size(); ++b) {
     const Type& t = f.type(fetch.operands[kFetchFirst + b * kFetchOperands]);
-    blocks.push_back({t.dtype, padded(t.shape), int(along[b]), 0});
+    const int size = bytes(t.dtype);
+    const bool singly = size == 8 || (size == 4 && lies_along_rows(f, fetch.operands[0], b));
+    blocks.push_back({t.dtype, padded(t.shape), int(along[b]), 0, singly});
     sizes.push_back(blocks.back().size());
   }
   const std::vector<std::int64_t> at = slot_offsets(sizes);

@@ -15,6 +15,7 @@ struct FetchBlock {
   Shape extents;            ///< padded
   int along = 1;            ///< the contiguous axis
   std::int64_t offset = 0;  ///< bytes from the start of the slot
+  bool singly = false;      ///< lanes read one element of 4 or 8 bytes each: of four lines side by side
   std::int64_t size() const { return extents[0] * extents[1] * bytes(dtype); }
 };
 std::vector<FetchBlock> fetch_blocks(const Function& f, const Inst& fetch);

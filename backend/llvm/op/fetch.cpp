@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
-#include "backend/ir/op/fetch.h"
 #include "backend/llvm/access.h"
 #include "backend/llvm/ptx_asm.h"
 
@@ -66,7 +66,7 @@ void copy_block(Emitter& e, const ir::Inst& fetch, std::size_t number, const ir:
   const std::size_t first = ir::kFetchFirst + number * ir::kFetchOperands;
   const ir::Value pointer = fetch.operands[first];
   const Geometry& g = e.geometry_of(pointer);
-  const SharedPlace place = place_in_slot(bytes(block.dtype), block.along, block.extents);
+  const SharedPlace place = place_in_slot(block);
   Access access(e, fetch, g, pointer);
   access.order(/*store=*/false);
   access.add_extents();
@@ -97,10 +97,16 @@ void start(Emitter& e, ir::SharedRange range) {
 
 }  // namespace
 
-SharedPlace place_in_slot(std::int64_t bytes, int along, const ir::Shape& extents) {
+SharedPlace place_in_slot(const ir::FetchBlock& block) {
   std::vector<int> bits;
-  for (std::int64_t extent : extents) bits.push_back(std::countr_zero(std::uint64_t(extent)));
-  return SharedPlace::lines(bytes, along, 1 - along, bits);
+  for (std::int64_t extent : block.extents) bits.push_back(std::countr_zero(std::uint64_t(extent)));
+  return SharedPlace::lines(bytes(block.dtype), block.along, 1 - block.along, bits, block.singly);
+}
+
+ir::FetchBlock fetched_block(const ir::Function& f, ir::Value taken) {
+  const ir::Inst& take = f.inst(f.def(taken));
+  const auto number = std::size_t(std::find(take.results.begin(), take.results.end(), taken) - take.results.begin());
+  return ir::fetch_blocks(f, ir::fetch_into(f, take.operands[0]))[number];
 }
 
 void emit_Fetch(Emitter& e, const ir::Inst& inst) {
