@@ -72,6 +72,7 @@ void append_options(std::string& out, const CompileOptions& o) {
   if (o.num_warps) out += fmt::format(" num_warps={}", o.num_warps);
   if (o.cluster) out += fmt::format(" cluster={}", o.cluster);
   if (o.max_registers) out += fmt::format(" max_registers={}", o.max_registers);
+  if (o.stages) out += fmt::format(" stages={}", o.stages);
   if (o.strict) out += " strict";
 }
 
