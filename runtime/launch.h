@@ -50,7 +50,7 @@ class ArgPack {
   /// Facts: =1, ÷16.
   void index(std::int64_t value);
   /// Size or stride of a view of elements of `dtype`. Facts: =1; ÷16, else ÷ the number of elements in 16 bytes; within
-  /// what a tensor map takes, 1 to 2^32 (is_extent).
+  /// what a tensor map takes, 1 to 2^31 - 1 (is_extent).
   void extent(DType dtype, std::int64_t value);
   /// A Const or Tune value: key only, not passed.
   void key(std::uint64_t word);

@@ -130,7 +130,7 @@ std::uint64_t TensorMapCache::value(const TensorExtent& e, const ArgPack& args) 
   const auto v = e.is_arg() ? static_cast<std::int64_t>(args.packed(e.arg).value) : e.number;
   if (TensorMapRecipe::takes(v)) return static_cast<std::uint64_t>(v);
   const std::string& given = image_.signature.args[e.arg].name;
-  throw UserError(fmt::format("{}: {}: value is {}, this image has a tensor map that takes 1 to 2^32", image_.name,
+  throw UserError(fmt::format("{}: {}: value is {}, this image has a tensor map that takes 1 to 2^31 - 1", image_.name,
                               given.empty() ? fmt::format("argument {}", e.arg + 1) : given, v));
 }
 

@@ -30,7 +30,7 @@ class TensorMapCache {
   /// Bytes of all maps.
   std::size_t bytes() const { return recipes().size() * TensorMap::kBytes; }
   /// Writes the maps for the arguments of one launch, which fit the image's signature. Allocates nothing. Throws
-  /// UserError that names kernel and argument for a size or stride outside of 1 to 2^32, and what TensorMap::encode
+  /// UserError that names kernel and argument for a size or stride outside of 1 to 2^31 - 1, and what TensorMap::encode
   /// throws.
   void write(const ArgPack& args, std::byte* maps);
   /// Maps encoded so far: those that were not found.

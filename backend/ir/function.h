@@ -93,7 +93,7 @@ struct Param {
   rt::Access access = rt::Access::Read;
   int align = 1;                    ///< pointers: proven alignment in bytes; index: proven divisor (1 or 16)
   bool is_one = false;              ///< index known to be 1
-  bool is_extent = false;           ///< index known to be 1 to 2^32, what a tensor map takes as size or stride (of views only)
+  bool is_extent = false;           ///< index known to be 1 to 2^31 - 1, what a tensor map takes as size or stride (of views only)
   bool disjoint = false;            ///< pointer: no other parameter's memory overlaps it, where one of the two is written
 };
 

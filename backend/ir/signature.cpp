@@ -29,7 +29,7 @@ std::string tensor_map_obstacle(const Function& f, const rt::TensorMapRecipe& ma
   for (std::size_t i = 0; i < map.rank && why.empty(); ++i)
     for (const rt::TensorExtent& e : {map.sizes[i], map.strides[i]})
       if (e.is_arg() && !f.params[e.arg].is_extent && !f.params[e.arg].is_one && why.empty())
-        why = sig.args[e.arg].name + ": not known to be 1 to 2^32";
+        why = sig.args[e.arg].name + ": not known to be 1 to 2^31 - 1";
   return why;
 }
 

@@ -21,6 +21,8 @@
 //   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the
 //   program's
 //              number alone: the warps that fill compute them again
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -56,13 +58,24 @@ class Loop {
   /// `warps`: as many as the user wants; 0: any number.
   bool find(int warps);
   void rewrite();
+  /// Why not, of the product that came closest; and the line it is about.
+  const std::string& why() const { return why_; }
+  SourceLoc where() const { return where_; }
   void run_behind(InstId product, InstId release);
 
  private:
   const Inst& inst(InstId i) const { return f_.inst(i); }
-  bool takes(const Inst& dot);
-  bool takes_operand(const Inst& dot, std::size_t which, Operand& out);
-  bool is_mapped(const Inst& block, int& along) const;
+  /// false; keeps the first reason.
+  bool refuse(InstId at, std::string why) const {
+    if (why_.empty()) {
+      why_ = std::move(why);
+      where_ = inst(at).loc;
+    }
+    return false;
+  }
+  bool takes(const Inst& dot, InstId at);
+  bool takes_operand(const Inst& dot, InstId at, std::size_t which, Operand& out);
+  bool is_mapped(InstId load, const Inst& block, int& along) const;
   const Param* param_of(Value v) const;
   bool computed_again(Value v, std::set<std::uint32_t>& seen) const;
   bool surroundings_computed_again() const;
@@ -73,6 +86,8 @@ class Loop {
   const RegionId body_;
   std::vector<InstId> dots_;
   std::vector<Operand> operands_;  ///< each load once, in the order of the fill
+  mutable std::string why_;
+  mutable SourceLoc where_;
 };
 
 /// The parameter that v is, or null.
@@ -82,77 +97,103 @@ const Param* Loop::param_of(Value v) const {
   return &f_.params[std::size_t(inst(i).i64(AttrKey::index))];
 }
 
-bool Loop::is_mapped(const Inst& block, int& along) const {
-  if (block.ints(AttrKey::extents).size() != 2) return false;
+bool Loop::is_mapped(InstId load, const Inst& block, int& along) const {
+  if (block.ints(AttrKey::extents).size() != 2) return refuse(load, "the block has not two axes");
   const Param* base = param_of(block.operands[0]);
-  if (base == nullptr || base->access != rt::Access::Read || !base->disjoint) return false;
+  if (base == nullptr) return refuse(load, "the view is no argument as it was passed");
+  const std::string name = base->name.empty() ? "the array" : base->name;
+  if (base->access != rt::Access::Read || !base->disjoint)
+    return refuse(load, name + " may overlap memory that is written");
+  std::string why = "no axis of " + name + " is known to be contiguous";
   for (along = 1; along >= 0; --along) {
     const Param* stride = param_of(block.operands[3 + std::size_t(along)]);
     if (stride == nullptr || !stride->is_one) continue;
     const std::vector<std::int64_t>& extents = block.ints(AttrKey::extents);
     const RingBlock shape{f_.type(block.operands[0]).dtype, {extents[0], extents[1]}, along, 0};
     const auto map = block_map(f_, std::span(block.operands).first(5), shape);
-    if (map && tensor_map_obstacle(f_, *map).empty()) return true;
+    why = map ? tensor_map_obstacle(f_, *map) : "sizes or strides of " + name + " are no arguments as they were passed";
+    if (why.empty()) return true;
   }
-  return false;
+  return refuse(load, why);
 }
 
-bool Loop::takes_operand(const Inst& dot, std::size_t which, Operand& out) {
+bool Loop::takes_operand(const Inst& dot, InstId at, std::size_t which, Operand& out) {
   out.value = dot.operands[which];
   InstId load = f_.def(out.value);
   out.turned = load != kNone && inst(load).op == Op::Permute && inst(load).parent == body_ &&
                inst(load).ints(AttrKey::order) == std::vector<std::int64_t>{1, 0};
   if (out.turned) load = f_.def(inst(load).operands[0]);
-  if (load == kNone || inst(load).op != Op::Load || inst(load).parent != body_) return false;
+  if (load == kNone || inst(load).op != Op::Load) return refuse(at, "an operand is changed after it is loaded");
+  if (inst(load).parent != body_) return refuse(load, "an operand is loaded outside of the loop");
   const Inst& l = inst(load);
   const InstId block = l.operands.size() > 1 ? f_.def(l.operands[0]) : kNone;
-  if (block == kNone || inst(block).op != Op::Block || l.operands[1] != inst(block).results[1]) return false;
+  if (block == kNone || inst(block).op != Op::Block || l.operands[1] != inst(block).results[1])
+    return refuse(load, "an operand is no block of a view");
   if (l.operands.size() > 2) {
     const std::optional<Literal> other = literal_of(f_, l.operands[2]);
-    if (!other || other->bits != 0) return false;
+    if (!other || other->bits != 0) return refuse(load, "what lies outside of the view is not read as 0");
   }
   int along = 1;
-  if (!is_mapped(inst(block), along)) return false;
+  if (!is_mapped(load, inst(block), along)) return false;
   const std::vector<std::int64_t>& extents = inst(block).ints(AttrKey::extents);
   const DType dtype = f_.type(l.results[0]).dtype;
   const std::int64_t line = extents[std::size_t(along)] * bytes(dtype), lines = extents[std::size_t(1 - along)];
   out.along = out.turned ? 1 - along : along;
   const bool along_depth = (which == 0) == (out.along == 1);
-  if (line % kLine != 0 || lines % 8 != 0 || (!along_depth && bytes(dtype) != 2)) return false;
-  if (lines > kMaxBox && lines % kMaxBox != 0) return false;
+  if (line % kLine != 0 || lines % 8 != 0 || (lines > kMaxBox && lines % kMaxBox != 0))
+    return refuse(
+        load, fmt::format("a block of {} lines of {} bytes: lines must be whole {} bytes, and a multiple of 8", lines,
+                          line, kLine));
+  if (!along_depth && bytes(dtype) != 2) return refuse(load, "elements of one byte do not lie along k");
   out.load = load;
   out.block = block;
   return true;
 }
 
-bool Loop::takes(const Inst& dot) {
+bool Loop::takes(const Inst& dot, InstId at) {
   const DotUnit unit = unit_of(dot);
-  if (unit != DotUnit::F16 && unit != DotUnit::Bf16 && unit != DotUnit::I8 && unit != DotUnit::F8) return false;
-  for (std::size_t k = 0; k < 2; ++k)
-    if (f_.type(dot.operands[k]).dtype != staged_dtype(f_, dot, k)) return false;
+  bool fits = unit == DotUnit::F16 || unit == DotUnit::Bf16 || unit == DotUnit::I8 || unit == DotUnit::F8;
+  for (std::size_t k = 0; k < 2; ++k) fits = fits && f_.type(dot.operands[k]).dtype == staged_dtype(f_, dot, k);
+  if (!fits)
+    return refuse(at,
+                  fmt::format("{} by {} is nothing that units of a warpgroup multiply as it lies in memory",
+                              kiln::name(f_.type(dot.operands[0]).dtype), kiln::name(f_.type(dot.operands[1]).dtype)));
   const Shape& result = f_.type(dot.results[0]).shape;
-  if (result.size() != 2 || (result[0] != kRows && result[0] != 2 * kRows && result[0] != 4 * kRows)) return false;
+  if (result.size() != 2) return refuse(at, "the product is batched");
   const std::int64_t threads = 32 * ring_warps(result[0]), depth = f_.type(dot.operands[0]).shape[1];
-  if (result[1] % 8 != 0 || result[1] > 256 || result[0] * padded(result[1]) / threads > kMostSums) return false;
-  if (unit == DotUnit::I8 && result[1] % 16 != 0) return false;
-  return depth % matrix_shape(unit).k == 0;
+  const bool rows = result[0] == kRows || result[0] == 2 * kRows || result[0] == 4 * kRows;
+  if (!rows || result[1] % (unit == DotUnit::I8 ? 16 : 8) != 0 || result[1] > 256 ||
+      result[0] * padded(result[1]) / threads > kMostSums || depth % matrix_shape(unit).k != 0)
+    return refuse(
+        at, fmt::format("the block is {} x {} x {}: it must have 64, 128 or 256 rows, a multiple of {} up to 256 "
+                        "columns, {} sums a thread at most, and a multiple of {} along k",
+                        result[0], result[1], depth, unit == DotUnit::I8 ? 16 : 8, kMostSums, matrix_shape(unit).k));
+  return true;
 }
 
 bool Loop::find(int warps) {
-  if (inst(loop_).find(AttrKey::unroll) != nullptr || inst(loop_).find(AttrKey::stop) != nullptr) return false;
   std::set<InstId> before;  // what stands in front of the first product, as the fill will
   for (InstId i : f_.region(body_).insts) {
     if (dots_.empty()) before.insert(i);
-    if (inst(i).op != Op::Dot || !takes(inst(i))) continue;
-    if (warps != 0 && warps != ring_warps(f_.type(inst(i).results[0]).shape[0])) continue;
+    if (inst(i).op != Op::Dot || !takes(inst(i), i)) continue;
+    if (const int needs = ring_warps(f_.type(inst(i).results[0]).shape[0]); warps != 0 && warps != needs) {
+      refuse(i, fmt::format("num_warps is {}, blocks of so many rows need {}", warps, needs));
+      continue;
+    }
     Operand sides[2];
-    if (!takes_operand(inst(i), 0, sides[0]) || !takes_operand(inst(i), 1, sides[1])) continue;
-    if (!before.contains(sides[0].load) || !before.contains(sides[1].load)) continue;
+    if (!takes_operand(inst(i), i, 0, sides[0]) || !takes_operand(inst(i), i, 1, sides[1])) continue;
+    if (!before.contains(sides[0].load) || !before.contains(sides[1].load)) {
+      refuse(i, "an operand is loaded behind another product");
+      continue;
+    }
     dots_.push_back(i);
     for (const Operand& o : sides)
       if (std::none_of(operands_.begin(), operands_.end(), [&](const Operand& x) { return x.value == o.value; }))
         operands_.push_back(o);
   }
+  if (dots_.empty()) return false;
+  if (inst(loop_).find(AttrKey::unroll) != nullptr || inst(loop_).find(AttrKey::stop) != nullptr)
+    return refuse(loop_, "the loop is unrolled, or left early");
   const auto travels = [&](InstId user) {
     const bool turns = std::any_of(operands_.begin(), operands_.end(),
                                    [&](const Operand& o) { return o.turned && f_.def(o.value) == user; });
@@ -161,8 +202,12 @@ bool Loop::find(int warps) {
   for (const Operand& o : operands_)
     for (Value v : {o.value, inst(o.load).results[0]})
       for (InstId user : f_.users(v))
-        if (!travels(user)) return false;
-  return !dots_.empty() && slot() <= kMostSlot && surroundings_computed_again();
+        if (!travels(user)) return refuse(o.load, "an operand is used by more than products");
+  if (slot() > kMostSlot)
+    return refuse(dots_[0], fmt::format("operands of a trip are {} bytes, at most {} can be: make the blocks smaller",
+                                        slot(), kMostSlot));
+  return surroundings_computed_again() ||
+         refuse(dots_[0], "coordinates, bounds or conditions around the product follow from what is loaded or carried");
 }
 
 std::int64_t Loop::slot() const {
@@ -292,21 +337,45 @@ bool needs_whole_block(const Function& f) {
 
 }  // namespace
 
-bool stage_products(PassContext& context, Function& f) {
+namespace {
+
+/// What no loop of the function can change.
+std::string general_obstacle(const PassContext& context, const Function& f) {
   const CompileOptions& wish = context.options;
-  if (!context.target.has_warpgroups() || wish.cluster > 2 || wish.max_registers != 0 || wish.debug ||
-      needs_whole_block(f))
-    return false;
+  if (wish.debug) return "the kernel is compiled for a debugger";
+  if (wish.cluster > 2) return fmt::format("cluster is {}", wish.cluster);
+  if (wish.max_registers != 0) return fmt::format("max_registers is {}", wish.max_registers);
+  return needs_whole_block(f) ? "shared memory, barriers or PTX of the kernel's own count on the block's threads" : "";
+}
+
+bool multiplies(const Function& f, InstId loop) {
+  const std::vector<InstId>& body = f.region(f.inst(loop).regions[0]).insts;
+  return std::any_of(body.begin(), body.end(), [&](InstId i) { return f.inst(i).op == Op::Dot; });
+}
+
+void note(Function& f, SourceLoc where, const std::string& why) {
+  f.notes.push_back(fmt::format("{}: no ring of tensor maps feeds the product: {}", where.str(), why));
+}
+
+}  // namespace
+
+bool stage_products(PassContext& context, Function& f) {
+  if (!context.target.has_warpgroups()) return false;
   std::vector<InstId> loops;
   walk(f, [&](InstId i) {
-    if (f.inst(i).op == Op::For && stages_wished(f, i, wish) != 1) loops.push_back(i);
+    if (f.inst(i).op == Op::For && multiplies(f, i)) loops.push_back(i);
   });
-  for (InstId i : loops)
-    if (Loop loop(f, i); loop.find(wish.num_warps)) {  // one ring a program
-      loop.rewrite();
-      return true;
-    }
-  return false;
+  const std::string never = general_obstacle(context, f);
+  bool has_ring = false;
+  for (InstId i : loops) {
+    Loop loop(f, i);
+    if (stages_wished(f, i, context.options) == 1) note(f, f.inst(i).loc, "its loop is to have one stage");
+    else if (!never.empty() || has_ring) note(f, f.inst(i).loc, has_ring ? "another loop's have the ring" : never);
+    else if (loop.find(context.options.num_warps)) loop.rewrite();
+    else note(f, loop.where(), loop.why());
+    has_ring = fill_of(f) != kNone;
+  }
+  return has_ring;
 }
 
 }  // namespace kiln::ir

@@ -51,7 +51,7 @@ struct LaunchRecipe {
 struct KernelReport {
   int registers = -1, spill_bytes = -1, static_smem_bytes = -1;
   double bytes_read_per_program = -1, bytes_written_per_program = -1;  ///< unmasked; -1 if data-dependent
-  std::vector<std::string> facts;                                      ///< each fact the code relies on, in words
+  std::vector<std::string> facts;                                      ///< what the code relies on, and what it had to do without, in words
 };
 
 struct KernelImage {

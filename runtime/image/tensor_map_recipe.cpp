@@ -16,7 +16,7 @@ std::string name_of(const ArgSig& sig, std::uint32_t arg) {
 std::string extent_obstacle(const ArgSig& sig, const TensorExtent& e, const std::string& what) {
   if (!e.is_arg()) {
     if (TensorMapRecipe::takes(e.number)) return {};
-    return fmt::format("{} is {}, must be 1 to 2^32", what, e.number);
+    return fmt::format("{} is {}, must be 1 to 2^31 - 1", what, e.number);
   }
   if (e.arg >= sig.args.size()) return fmt::format("{} is argument {} of {}", what, e.arg + 1, sig.args.size());
   const Arg& a = sig.args[e.arg];

@@ -49,8 +49,8 @@ struct TensorExtent {
 /// unused.
 struct TensorMapRecipe {
   static constexpr std::uint32_t kMaxRank = 5;
-  /// What sizes, and strides but that of dimension 0, must be at a launch.
-  static constexpr std::int64_t kMinExtent = 1, kMaxExtent = std::int64_t{1} << 32;
+  /// What sizes, and strides but that of dimension 0, must be at a launch: coordinates of copies have 32 bits with a sign.
+  static constexpr std::int64_t kMinExtent = 1, kMaxExtent = (std::int64_t{1} << 31) - 1;
   static constexpr bool takes(std::int64_t extent) { return extent >= kMinExtent && extent <= kMaxExtent; }
 
   std::uint32_t base = 0;  ///< which argument of the signature is the pointer to the first element

@@ -46,9 +46,9 @@ TEST(Signature, TensorMapsNeedFactsAboutEveryExtent) {
       obstacle(changed(kMatrix, "stride(0)\" : index access=read align=8", "stride(0)\" : index access=read align=4")),
       "x.stride(0): not known to be a multiple of 16 bytes");
   EXPECT_EQ(obstacle(changed(kMatrix, "size(0)\" : index access=read extent", "size(0)\" : index access=read")),
-            "x.size(0): not known to be 1 to 2^32");
+            "x.size(0): not known to be 1 to 2^31 - 1");
   EXPECT_EQ(obstacle(changed(kMatrix, "align=8 extent\nparam :", "align=8\nparam :")),
-            "x.stride(0): not known to be 1 to 2^32");
+            "x.stride(0): not known to be 1 to 2^31 - 1");
   EXPECT_EQ(obstacle(changed(kMatrix, "one extent", "extent")), "argument 5 (index): not known to be 1");
 }
 

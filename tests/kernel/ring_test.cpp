@@ -362,6 +362,38 @@ TEST(Ring, IsNotThereForWhatNoTensorMapTakes) {
   EXPECT_THAT(ptx_of("sm_90a", {256, 1}, {32, 128, 64}), Not(HasSubstr("wgmma")));   // no 64 rows
 }
 
+/// What the report says of a product that no tensor maps feed; empty: nothing.
+template <class T = bf16>
+std::string reason(std::array<std::int64_t, 2> strides, Blocks blocks, CompileOptions options = {}) {
+  const Device d = Device::simulator("sm_90a");
+  Buffer<T> a(d, 512 * 256);
+  Buffer<float> c(d, 256 * 256);
+  for (const std::string& fact : matmul<T, T, float, float>.with(options)
+                                     .image(d, {a, {128, 128}, strides}, {a, {128, 128}, {256, 1}}, {c, {128, 128}}, blocks)
+                                     .report.facts)
+    if (fact.find("no ring of tensor maps") != std::string::npos) return fact;
+  return "";
+}
+
+TEST(Ring, TheReportSaysWhyThereIsNone) {
+  const char* begin = "ring_test.cpp:3";  // the line of the load or of the product
+  const std::string what = "no ring of tensor maps feeds the product: ";
+  EXPECT_EQ(reason({256, 1}, {}), "");
+  const std::string pitch = reason({249, 1}, {});
+  EXPECT_THAT(pitch, HasSubstr(begin));
+  EXPECT_THAT(pitch,
+              HasSubstr(what + "argument 1 (View<const bf16, 2>.stride(0)): not known to be a multiple of 16 bytes"));
+  EXPECT_THAT(reason({2, 2}, {}),
+              HasSubstr(what + "no axis of argument 1 (View<const bf16, 2>) is known to be contiguous"));
+  EXPECT_THAT(reason({256, 1}, {128, 128, 48}), HasSubstr("lines must be whole 128 bytes"));
+  EXPECT_THAT(reason({256, 1}, {32, 128, 64}),
+              HasSubstr("the block is 32 x 128 x 64: it must have 64, 128 or 256 rows"));
+  EXPECT_THAT(reason<float>({256, 1}, {}), HasSubstr("f32 by f32 is nothing that units of a warpgroup multiply"));
+  EXPECT_THAT(reason({256, 1}, {}, {.debug = true}), HasSubstr(what + "the kernel is compiled for a debugger"));
+  EXPECT_THAT(reason({256, 1}, {}, {.num_warps = 4}), HasSubstr("num_warps is 4, blocks of so many rows need 8"));
+  EXPECT_THAT(reason({256, 1}, {}, {.max_registers = 128}), HasSubstr("max_registers is 128"));
+}
+
 TEST(Ring, TheAssemblerTakesItWithoutSpilling) {
   const auto tool = kiln::test::ptxas();
   if (!tool) GTEST_SKIP() << "ptxas is not installed";

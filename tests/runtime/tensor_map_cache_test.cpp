@@ -93,7 +93,7 @@ TEST(TensorMapObstacle, HoldsForNumbersToo) {
   EXPECT_EQ(why(), "strides[0] is 2, must be 1");
   map.strides[0].number = 1;
   map.sizes[0].number = 0;
-  EXPECT_EQ(why(), "sizes[0] is 0, must be 1 to 2^32");
+  EXPECT_EQ(why(), "sizes[0] is 0, must be 1 to 2^31 - 1");
   map.sizes[0] = {0, 0};
   EXPECT_EQ(why(), "argument 1 (x): is sizes[0], but no index");
   map.sizes[0] = {99, 0};
@@ -216,12 +216,12 @@ TEST_F(Cached, ExtentsThatNoMapTakesAreRefusedByName) {
     }
   };
   EXPECT_THAT(error({0x4000, {0, 64}, {64, 1}}),
-              HasSubstr("copy: argument 1 (x.size(0)): value is 0, this image has a tensor map that takes 1 to 2^32"));
+              HasSubstr("copy: argument 1 (x.size(0)): value is 0, this image has a tensor map that takes 1 to 2^31 - 1"));
   EXPECT_THAT(error({0x4000, {9, 64}, {-64, 1}}), HasSubstr("argument 1 (x.stride(0)): value is -64"));
   EXPECT_THAT(error({0x4000, {9, 64}, {0, 1}}), HasSubstr("argument 1 (x.stride(0)): value is 0"));
-  EXPECT_THAT(error({0x4000, {9, (std::int64_t{1} << 32) + 1}, {64, 1}}),
-              HasSubstr("argument 1 (x.size(1)): value is 4294967297"));
-  EXPECT_EQ(error({0x4000, {9, std::int64_t{1} << 32}, {64, 1}}), "taken");
+  EXPECT_THAT(error({0x4000, {9, std::int64_t{1} << 31}, {64, 1}}),
+              HasSubstr("argument 1 (x.size(1)): value is 2147483648"));
+  EXPECT_EQ(error({0x4000, {9, (std::int64_t{1} << 31) - 1}, {64, 1}}), "taken");
 }
 
 // Entries are replaced all the time: no thread may ever get a map of which a part is another's.
