@@ -98,6 +98,7 @@ struct Going {
 void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
   if (!g.w.replays) count_shared(g.w, g.in, mask, address, g.bytes);
   if (g.now) {
+    if (&to != g.w.block) visit(g.w, g.in, std::countr_zero(mask), to);
     check_shared(g.w, g.in, to, g.lanes(mask, address));
     if (g.in.scope)
       each_lane(mask,

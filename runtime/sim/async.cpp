@@ -156,7 +156,7 @@ void arrive_after_copies(Warp& w, const Inst& in) {
     const int first = std::countr_zero(left);
     const SharedPlace p = shared_place(w, in, first, in.space, address[static_cast<std::size_t>(first)]);
     const U32 same = take_equal(left, [&](int l) { return address[static_cast<std::size_t>(l)]; });
-    Mbarrier& m = live_mbarrier(w, in, first, p);
+    Mbarrier& m = used_mbarrier(w, in, first, p);
     if (!in.flags) m.pending += static_cast<U32>(std::popcount(same));
     if (m.pending > kMaxArrivals)
       fault(w, in, first, fmt::format("the mbarrier at 0x{:x} would miss {} arrivals", p.at, m.pending));

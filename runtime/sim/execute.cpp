@@ -193,6 +193,7 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
   local.assign((std::size_t{threads} * p.local_bytes + 7) / 8, kFresh);
   barriers = {};
   mbarriers.clear();
+  visits.clear();
   ++starts;
   if (!l.checks.races && !l.checks.uninit) shadow.reset();
   else if (!shadow) shadow = std::make_unique<Shadow>(shared_end());

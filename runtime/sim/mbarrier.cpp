@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "runtime/sim/lifetime.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/report.h"
 
@@ -20,7 +21,7 @@ U64 word(const Mbarrier& m) {
 
 std::string initialised_at(const Warp& w, const Mbarrier& m) {
   const Program& p = w.block->launch->program;
-  return full_place(p, p.infos[m.init]);
+  return full_place(p, p.infos[m.init.inst]);
 }
 
 }  // namespace
@@ -42,8 +43,14 @@ Mbarrier& live_mbarrier(const Warp& w, const Inst& in, int lane, SharedPlace p) 
   return *m;
 }
 
-Mbarrier& signalled_mbarrier(const Warp& w, const Inst& in, int lane, SharedPlace p) {
+Mbarrier& used_mbarrier(Warp& w, const Inst& in, int lane, SharedPlace p) {
   Mbarrier& m = live_mbarrier(w, in, lane, p);
+  check_initialised(w, in, lane, *p.block, p.at, m.init);
+  return m;
+}
+
+Mbarrier& signalled_mbarrier(Warp& w, const Inst& in, int lane, SharedPlace p) {
+  Mbarrier& m = used_mbarrier(w, in, lane, p);
   if (!m.fenced)
     fault(FindingKind::AsyncMisuse, w, in, lane,
           fmt::format("the mbarrier at 0x{:x} is used by an asynchronous operation, but no fence.mbarrier_init or "

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/sim/order.h"
+#include "runtime/sim/shadow.h"
 
 namespace kiln::rt::sim {
 
@@ -21,7 +22,7 @@ struct Mbarrier {
   std::uint32_t pending = 0;   ///< arrivals that the current one misses
   std::int64_t bytes = 0;      ///< that it misses; less than 0 if more have arrived than were expected yet
   std::uint64_t phase = 0;     ///< the current one, counted from 0
-  std::uint32_t init = 0;      ///< instruction that initialised it, an index in Program::infos
+  Access init;                 ///< that initialised it
   std::uint16_t warp = 0;      ///< … of this warp of the cluster
   bool fenced = false;         ///< asynchronous operations see the initialisation
   Clock arriving;              ///< what those that arrived in the current phase had done
@@ -55,8 +56,10 @@ class Mbarriers {
 
 /// The mbarrier that `lane` names. Throws Fault if there is none, or something was stored over it.
 Mbarrier& live_mbarrier(const Warp&, const Inst&, int lane, SharedPlace);
+/// … for the warp to use: what initialised it must have happened before, else a race is reported.
+Mbarrier& used_mbarrier(Warp&, const Inst&, int lane, SharedPlace);
 /// … for an asynchronous operation to signal. Throws Fault also if its initialisation need not be visible to it yet.
-Mbarrier& signalled_mbarrier(const Warp&, const Inst&, int lane, SharedPlace);
+Mbarrier& signalled_mbarrier(Warp&, const Inst&, int lane, SharedPlace);
 
 /// `count` arrivals. Throws Fault if the phase misses fewer.
 void count_arrivals(const Warp&, const Inst&, int lane, SharedPlace, Mbarrier&, std::uint32_t count);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/sim/lifetime.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/place.h"
@@ -54,7 +55,7 @@ void init(Warp& w, const Inst& in) {
             fmt::format("the mbarrier at 0x{:x} is initialised again without mbarrier.inval", p.at));
     Mbarrier& m = p.block->mbarriers.init(p.at);
     m.expected = m.pending = count[l];
-    m.init = in.info;
+    m.init = access_of(w, in, l);
     m.warp = warp_in_cluster(w);
     settle(p, m);
   });
@@ -62,7 +63,7 @@ void init(Warp& w, const Inst& in) {
 
 void inval(Warp& w, const Inst& in) {
   each_place(w, in, Use::Store, [&](int l, SharedPlace p) {
-    live_mbarrier(w, in, l, p);
+    used_mbarrier(w, in, l, p);
     p.block->mbarriers.invalidate(p.at);
   });
 }
@@ -71,7 +72,7 @@ void inval(Warp& w, const Inst& in) {
 void transaction(Warp& w, const Inst& in) {
   const auto* bytes = w.in<U32>(in.ops[1]);
   each_place(w, in, Use::Atomic, [&](int l, SharedPlace p) {
-    Mbarrier& m = live_mbarrier(w, in, l, p);
+    Mbarrier& m = used_mbarrier(w, in, l, p);
     const std::int64_t n = bytes[l];
     expect_bytes(w, in, l, p, m, in.flags & kExpectTx ? n : -n);
     settle(p, m);
@@ -81,7 +82,7 @@ void transaction(Warp& w, const Inst& in) {
 /// ops: address, state or none, count or bytes or none.
 void arrive_lanes(Warp& w, const Inst& in) {
   each_place(w, in, Use::Atomic, [&](int l, SharedPlace p) {
-    Mbarrier& m = live_mbarrier(w, in, l, p);
+    Mbarrier& m = used_mbarrier(w, in, l, p);
     const U32 operand = in.ops[2] == kNoRef ? 1 : w.in<U32>(in.ops[2])[l];
     const U32 count = in.flags & kExpectTx ? 1 : operand;
     if (in.ops[1] != kNoRef) w.out<U64>(in.ops[1])[l] = token(m, in.flags & kNoComplete);
@@ -122,7 +123,7 @@ void wait(Warp& w, const Inst& in) {
   U32 done = 0, awaited = 0, last = 0;
   bool several = false;
   each_place(w, in, Use::Atomic, [&](int l, SharedPlace p) {
-    Mbarrier& m = live_mbarrier(w, in, l, p);
+    Mbarrier& m = used_mbarrier(w, in, l, p);
     if (!ended(w, in, l, m)) {
       several |= awaited != 0 && awaited != p.at;
       awaited = p.at;

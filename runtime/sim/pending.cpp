@@ -58,7 +58,15 @@ Operation::Operation(Agent a) : agent(std::move(a)), lanes(1u << agent.lane) {}
 void Groups::run(Entry& e) {
   if (e.done) return;
   e.done = true;
+  read_sources(*e.operation);
   e.operation->run();
+}
+
+void Groups::read_sources(Operation& o) {
+  Block& own = *o.agent.issuer->block;
+  if (!o.reads_shared(own)) return;
+  o.read();
+  visit(o.agent, own, Visit::By::GroupReader);
 }
 
 void Groups::add(std::unique_ptr<Operation> o) {
@@ -109,7 +117,7 @@ void Groups::wait_read(Warp& w, std::uint32_t lanes, std::uint32_t left) {
   Clock read;
   for (Entry& e : entries_) {
     if (due(e, lanes, left) == 0) continue;
-    if (!e.done) e.operation->read();
+    if (!e.done) read_sources(*e.operation);
     release(e.operation->agent, read);
   }
   acquire(w, read);
@@ -198,7 +206,11 @@ void Pending::run(std::size_t index) {
   const std::unique_ptr<Signalling> o = std::move(queue_[index]);
   queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(index));
   changed();
+  Block& own = *o->agent.issuer->block;
+  const bool reads = o->reads_shared(own);
   o->run();
+  if (o->writes()) visit(o->agent, *o->block, Visit::By::Writer);
+  if (reads) visit(o->agent, own, Visit::By::Reader);
 }
 
 void Pending::choose(Cluster& c) {
@@ -270,18 +282,17 @@ void Pending::round(Cluster& c) {
 }
 
 void Pending::block_exits(Block& b) {
-  const auto report = [](const Operation& o, const char* what) {
-    fault(FindingKind::AsyncMisuse, *o.agent.issuer, *o.agent.inst, o.agent.lane, what);
+  const auto report = [](const Operation& o, Visit::By by) {
+    fault(FindingKind::AsyncMisuse, *o.agent.issuer, *o.agent.inst, o.agent.lane, unawaited(by));
   };
   for (const auto& o : queue_) {
-    if (o->reads_shared(b)) report(*o, "its block exits while the copy still reads its shared memory");
-    if (o->block == &b && o->writes())
-      report(*o, "the block whose shared memory is written exits without having waited for it");
+    if (o->reads_shared(b)) report(*o, Visit::By::Reader);
+    if (o->block == &b && o->writes()) report(*o, Visit::By::Writer);
   }
   for (const Warp& w : b.warps)
     for (const Groups& g : w.groups)
-      if (const Operation* o = g.reader_of(b))
-        report(*o, "its block exits while the copy still reads its shared memory: cp.async.bulk.wait_group is missing");
+      if (const Operation* o = g.reader_of(b)) report(*o, Visit::By::GroupReader);
+  check_visits(b);
 }
 
 void Pending::finish(Cluster& c) {

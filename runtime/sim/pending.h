@@ -98,6 +98,8 @@ class Groups {
   /// Gives these lanes of the entry one of their own, in front of it.
   void part(std::size_t index, std::uint32_t lanes);
   static void run(Entry&);
+  /// Has it read its sources in shared memory.
+  static void read_sources(Operation&);
 
   std::vector<Entry> entries_;
   Clock finished_;  ///< what those did that are forgotten

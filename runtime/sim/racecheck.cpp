@@ -316,6 +316,12 @@ const HeapRange& allocation(Warp& w, U64 address, U32 bytes) {
 
 }  // namespace
 
+bool happened_before(const Warp& w, const Access& a) {
+  const Clock& k = w.order.clock;
+  const bool told = k.abroad && k.journal->knows(k.abroad, a.cluster, a.component, a.time);
+  return told || (a.cluster == static_cast<U32>(w.block->cluster->number) && k.knows(a.component, a.time));
+}
+
 bool crossing(const Launch& launch) {
   return launch.checks.races && !launch.program.communicates && launch.clusters() > 1;
 }

@@ -38,6 +38,9 @@ bool check_global(Warp&, const Inst&, const LaneAccess&);
 void check_shared(Agent&, Block& to, std::uint64_t at, std::uint32_t bytes, Use);
 void check_global(Agent&, std::uint64_t address, std::uint32_t bytes, Use);
 
+/// Whether the warp knows of the access: it happened before what the warp does now.
+bool happened_before(const Warp&, const Access&);
+
 /// Whether the accesses of several clusters to the cell, which nothing orders, race.
 bool crosses(Page&, const Cell&);
 /// Whether a cluster other than `own` wrote the cell.

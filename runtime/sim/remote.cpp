@@ -43,7 +43,7 @@ void store(Warp& w, const Inst& in) {
     const std::uint64_t to = address_value(w, in, kTo, 0, l);
     check_multiple(w, in, l, "destination", to, U32{in.size} * in.count);
     const Destinations d = destinations(w, in, l, Space::Cluster, to, address_value(w, in, kBarrier, 1, l));
-    live_mbarrier(w, in, l, {d.blocks[0], d.barrier});
+    used_mbarrier(w, in, l, {d.blocks[0], d.barrier});
     auto o = std::make_unique<RemoteStore>(issue(w, in, l, Proxy::Generic), d);
     for (U32 i = 0; i < in.count; ++i) {
       const Ref r = in.ops[kData + i];

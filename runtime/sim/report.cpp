@@ -6,9 +6,10 @@
 #include <bit>
 
 namespace kiln::rt::sim {
-namespace {
 
 std::string id_text(const std::array<std::uint32_t, 3>& v) { return fmt::format("({}, {}, {})", v[0], v[1], v[2]); }
+
+namespace {
 
 std::array<std::uint32_t, 3> thread_of(const Launch& launch, std::uint32_t warp, int lane) {
   const auto& n = launch.block;
@@ -78,12 +79,16 @@ std::string race_text(const Launch& launch, bool shared, const std::string& wher
                      unfenced ? "no fence.proxy.async by that warp between them" : "nothing orders them", where);
 }
 
+Finding finding(FindingKind kind, const Launch& launch, const Access& a, const std::string& what) {
+  const Who by = who(launch, a);
+  return finding(kind, launch, by.block, by.warp, a.inst, a.lane, what);
+}
+
 Finding crossing_finding(const Launch& launch, const std::array<Access, 2>& pair, std::uint64_t base,
                          std::uint64_t at) {
   const Access& later = pair[1];
-  const Who me = who(launch, later);
   return finding(
-      FindingKind::Race, launch, me.block, me.warp, later.inst, later.lane,
+      FindingKind::Race, launch, later,
       race_text(launch, false, fmt::format("byte {} of the allocation 0x{:x}", at, base), later, pair[0], false));
 }
 

@@ -15,6 +15,10 @@ std::string place(const Program&, const InstInfo&);
 
 /// What is wrong with `lane` (-1: all) of the warp at `inst`, complete.
 Finding finding(FindingKind, const Warp&, const Inst&, int lane, const std::string& what);
+/// … with the access of a warp or of an operation that it issued.
+Finding finding(FindingKind, const Launch&, const Access&, const std::string& what);
+/// "(0, 1, 2)"
+std::string id_text(const std::array<std::uint32_t, 3>&);
 /// Two accesses of different clusters to global memory at byte `at` of the allocation at `base` that race.
 Finding crossing_finding(const Launch&, const std::array<Access, 2>&, std::uint64_t base, std::uint64_t at);
 /// "race on shared memory with warp 1, lane 0 at …": `mine` with `rival`. `unfenced`: a proxy fence is what is missing.

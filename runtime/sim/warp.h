@@ -16,6 +16,7 @@
 #include "runtime/sim/checks.h"
 #include "runtime/sim/findings.h"
 #include "runtime/sim/heap.h"
+#include "runtime/sim/lifetime.h"
 #include "runtime/sim/mbarrier.h"
 #include "runtime/sim/order.h"
 #include "runtime/sim/pending.h"
@@ -135,6 +136,7 @@ struct Block {
   std::vector<std::uint64_t> shared, local;  ///< 64-bit words for alignment
   std::array<Barrier, 16> barriers;
   Mbarriers mbarriers;
+  Visits visits;  ///< of its shared memory
   std::vector<Warpgroup> warpgroups;
   std::uint32_t free_registers = 0;  ///< that setmaxnreg gave back: a thread of one warp
   std::unique_ptr<Shadow> shadow;    ///< of its shared memory; null: nothing is checked there
