@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/error.h"
 
 namespace kiln::rt::sim {
@@ -9,10 +11,12 @@ namespace {
 
 struct Known {
   int number;
+  int ptx;                 // the first version that has it, 10·major + minor
   std::size_t shared_kib;  // of a multiprocessor; one KiB a block belongs to the system
 };
-constexpr Known kKnown[] = {{80, 164},  {86, 100},  {87, 164},  {89, 100},  {90, 228}, {100, 228},
-                            {101, 228}, {103, 228}, {110, 228}, {120, 100}, {121, 100}};
+constexpr Known kKnown[] = {{80, 70, 164},  {86, 71, 100},  {87, 74, 164},  {89, 78, 100},
+                            {90, 78, 228},  {100, 86, 228}, {101, 86, 228}, {103, 88, 228},
+                            {110, 90, 228}, {120, 87, 100}, {121, 88, 100}};
 
 }  // namespace
 
@@ -33,6 +37,12 @@ bool Arch::runs(const Arch& code) const {
   if (code.suffix == 'a') return suffix == 'a' && number == code.number;
   if (code.suffix == 'f') return suffix != 0 && number / 10 == code.number / 10 && number >= code.number;
   return number >= code.number;
+}
+
+int Arch::least_ptx() const {
+  for (const Known& k : kKnown)
+    if (k.number == number) return number == 90 && suffix ? 80 : suffix == 'f' ? std::max(k.ptx, 88) : k.ptx;
+  return 0;
 }
 
 std::size_t Arch::max_shared_bytes() const {

@@ -15,6 +15,8 @@ struct Arch {
   std::string name() const;
   /// Whether code for `code` runs here.
   bool runs(const Arch& code) const;
+  /// The first version of PTX that has it: 10·major + minor.
+  int least_ptx() const;
   /// Dynamic shared memory a block may ask for.
   std::size_t max_shared_bytes() const;
 };

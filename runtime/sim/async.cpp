@@ -184,8 +184,12 @@ Handler make_cp_async(Form& f) {
   const bool sized = n == 4 && f.register_bits(f.operand(3)) != 1;
   if (sized) f.src(3, Ty::u32);
   else f.none();
-  if (n == 4 && !sized) f.src(3, Ty::pred);
-  else f.none();
+  if (n == 4 && !sized) {
+    f.requires_module("80@7.5");
+    f.src(3, Ty::pred);
+  } else {
+    f.none();
+  }
   if (hint) f.src(f.count() - 1, Ty::b64);
   return copy;
 }

@@ -164,7 +164,6 @@ const std::vector<ptx::Operand>& elements(Form& f, std::size_t i, std::size_t n,
 
 /// atom.exch and atom.cas of .b128.
 Handler atomic_128_form(Form& f) {
-  f.requires_target(90);
   const std::size_t operands = f.has("cas") ? 2 : 1;
   if (f.has("exch") == f.has("cas") || f.has("v2") || f.has("v4") || f.has("v8")) return nullptr;
   if (f.count() != 2 + operands + f.has("L2::cache_hint")) f.fail("has a wrong number of operands");
@@ -185,7 +184,7 @@ Handler atomic_form(Form& f, std::size_t first) {
   const Ty t = f.type();
   if (t == Ty::b128 && first == 1) return atomic_128_form(f);
   const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1, operands = f.has("cas") ? 2 : 1;
-  if (n > 1 && (f.inst.space != Space::Global || bytes(t) * n > 16)) return nullptr;
+  if (n > 1 && ((f.inst.space != Space::Global && f.inst.space != Space::Generic) || bytes(t) * n > 16)) return nullptr;
   if (f.count() != first + 1 + operands + f.has("L2::cache_hint")) f.fail("has a wrong number of operands");
   f.inst.count = static_cast<std::uint8_t>(n);
   f.address(f.operand(first));
@@ -238,6 +237,10 @@ Handler make_red(Form& f) { return atomic_form(f, 0); }
 
 Handler make_fence(Form& f) {
   if (f.count() != 0) return nullptr;
+  // Of a fence that is restricted to synchronisation in shared memory nothing is made up by taking it for a whole one.
+  const bool cluster = f.has("sync_restrict::shared::cluster"), cta = f.has("sync_restrict::shared::cta");
+  if ((cluster || cta) && (!f.has("cluster") || !f.has(cluster ? "acquire" : "release") || cluster == cta))
+    return nullptr;
   if (f.has("gl") || f.has("gpu") || f.has("sys")) f.decoder.communicates();
   if (f.has("proxy")) return no_fence;
   return any_fence;

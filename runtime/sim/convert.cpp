@@ -282,37 +282,50 @@ Handler make_cvt(Form& f) {
       d, [&](auto dk) { return by_kind(s, [](auto sk) -> Handler { return convert<decltype(dk), decltype(sk)>; }); });
 }
 
-/// cvt.pack.sat.u8.s32.b32 d, a, b, c: two saturated values below the low half of c.
+namespace {
+
+/// Two saturated values of kBits below the low bits of c.
+template <int kBits, bool kSigned>
+U32 packed_low(std::int32_t a, std::int32_t b, U32 c) {
+  constexpr std::int32_t kMax = (1 << (kBits - kSigned)) - 1, kMin = kSigned ? -kMax - 1 : 0;
+  constexpr U32 kMask = (1u << kBits) - 1;
+  const U32 high = static_cast<U32>(std::clamp(a, kMin, kMax)) & kMask;
+  const U32 low = static_cast<U32>(std::clamp(b, kMin, kMax)) & kMask;
+  if constexpr (kBits == 16) return high << 16 | low;
+  else return c << 2 * kBits | high << kBits | low;
+}
+template <int kBits, bool kSigned>
+Handler pack_low() {
+  return map3<U32, std::int32_t, std::int32_t, U32>(
+      [](std::int32_t a, std::int32_t b, U32 c) { return packed_low<kBits, kSigned>(a, b, c); });
+}
+
+}  // namespace
+
+/// cvt.pack.sat.u8.s32.b32 d, a, b, c
 Handler make_cvt_pack(Form& f) {
+  const Ty d = f.type(0);
+  const bool halves = d == Ty::u16 || d == Ty::s16, small = f.has("u4") || f.has("s4") || f.has("u2") || f.has("s2");
+  const std::size_t types = (small ? 0 : 1) + (halves ? 1 : 2);
+  if (!f.has("sat") || f.types.size() != types || f.type(small ? 0 : 1) != Ty::s32) return nullptr;
+  if (!halves && f.type(types - 1) != Ty::b32) return nullptr;
+  if (f.count() != (halves ? 3u : 4u)) return nullptr;
   f.dst(0, Ty::b32);
   f.src(1, Ty::s32);
   f.src(2, Ty::s32);
-  const Ty d = f.type(0);
-  if (!f.has("sat") || f.type(1) != Ty::s32) return nullptr;
-  if (f.count() == 4) f.src(3, Ty::b32);
-  else f.zero();
-  const auto pick = [](auto fn) { return map3<U32, std::int32_t, std::int32_t, U32>(fn); };
-  using I = std::int32_t;
-  if (d == Ty::u8)
-    return pick([](I a, I b, U32 c) {
-      return c << 16 | static_cast<U32>(std::clamp(a, 0, 255)) << 8 | static_cast<U32>(std::clamp(b, 0, 255));
-    });
-  if (d == Ty::s8)
-    return pick([](I a, I b, U32 c) {
-      return c << 16 | (static_cast<U32>(std::clamp(a, -128, 127)) & 0xFF) << 8 |
-             (static_cast<U32>(std::clamp(b, -128, 127)) & 0xFF);
-    });
-  if (f.count() != 3) return nullptr;
-  if (d == Ty::u16)
-    return pick([](I a, I b, U32) {
-      return static_cast<U32>(std::clamp(a, 0, 65535)) << 16 | static_cast<U32>(std::clamp(b, 0, 65535));
-    });
-  if (d == Ty::s16)
-    return pick([](I a, I b, U32) {
-      return static_cast<U32>(std::clamp(a, -32768, 32767)) << 16 |
-             (static_cast<U32>(std::clamp(b, -32768, 32767)) & 0xFFFF);
-    });
-  return nullptr;
+  if (halves) f.zero();
+  else f.src(3, Ty::b32);
+  if (f.has("u2")) return pack_low<2, false>();
+  if (f.has("s2")) return pack_low<2, true>();
+  if (f.has("u4")) return pack_low<4, false>();
+  if (f.has("s4")) return pack_low<4, true>();
+  switch (d) {
+    case Ty::u8: return pack_low<8, false>();
+    case Ty::s8: return pack_low<8, true>();
+    case Ty::u16: return pack_low<16, false>();
+    case Ty::s16: return pack_low<16, true>();
+    default: return nullptr;
+  }
 }
 
 }  // namespace kiln::rt::sim

@@ -11,6 +11,7 @@
 #include "runtime/sim/classify.h"
 #include "runtime/sim/decode_limits.h"
 #include "runtime/sim/named_value.h"
+#include "runtime/sim/needs.h"
 #include "runtime/sim/report.h"
 
 namespace kiln::rt::sim {
@@ -149,6 +150,7 @@ Handler Decoder::make(Form& form) {
       else fail(form.stmt, fmt::format("{} has no modifier '.{}' here", row->name, word));
     }
   }
+  check_needs(form);
   check_parts(form);
   if (row->operands != "*") operands_by_pattern(form, row->operands);
   const Handler handler = row->make(form);

@@ -21,6 +21,8 @@ std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module>, const 
 
 /// The special register that is set once when a warp starts and has this name ("%tid.x").
 std::optional<Special> special_named(std::string_view name);
+/// The name of an element of one that is a vector: "%tid.x" of "%tid" and 'x'; empty if there is none.
+std::string_view special_element(std::string_view vector, char element);
 
 class Decoder {
  public:
@@ -43,6 +45,7 @@ class Decoder {
   /// The instruction being decoded is a wgmma, and these are its registers.
   void watch(const std::vector<ptx::Operand>& registers);
   std::string_view target() const { return module_.target; }
+  int version() const { return module_.version; }
   void communicates() { program_->communicates = true; }
   /// The instruction being decoded jumps to `label`, besides falling through if it is guarded.
   void jumps(std::string_view label, const ptx::Stmt&);

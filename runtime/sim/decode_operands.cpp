@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/sim/decode.h"
 #include "runtime/sim/decode_limits.h"
+#include "runtime/sim/needs.h"
 #include "runtime/sim/warp.h"
 
 namespace kiln::rt::sim {
@@ -18,6 +20,7 @@ using Kind = ptx::Operand::Kind;
 struct SpecialName {
   std::string_view name;
   Special which;
+  std::string_view needs = {};  ///< as in needs.def
 };
 constexpr SpecialName kSpecials[] = {
     {"%tid.x", Special::TidX},
@@ -37,7 +40,7 @@ constexpr SpecialName kSpecials[] = {
     {"%nwarpid", Special::NWarpId},
     {"%smid", Special::SmId},
     {"%nsmid", Special::NSmId},
-    {"%gridid", Special::GridId},
+    {"%gridid", Special::Zero},
     {"%lanemask_eq", Special::MaskEq},
     {"%lanemask_lt", Special::MaskLt},
     {"%lanemask_le", Special::MaskLe},
@@ -45,30 +48,63 @@ constexpr SpecialName kSpecials[] = {
     {"%lanemask_ge", Special::MaskGe},
     {"%dynamic_smem_size", Special::DynamicSmem},
     {"%total_smem_size", Special::TotalSmem},
-    {"%clusterid.x", Special::ClusterX},
-    {"%clusterid.y", Special::ClusterY},
-    {"%clusterid.z", Special::ClusterZ},
-    {"%nclusterid.x", Special::NclusterX},
-    {"%nclusterid.y", Special::NclusterY},
-    {"%nclusterid.z", Special::NclusterZ},
-    {"%cluster_ctaid.x", Special::CtaInClusterX},
-    {"%cluster_ctaid.y", Special::CtaInClusterY},
-    {"%cluster_ctaid.z", Special::CtaInClusterZ},
-    {"%cluster_nctaid.x", Special::NctaInClusterX},
-    {"%cluster_nctaid.y", Special::NctaInClusterY},
-    {"%cluster_nctaid.z", Special::NctaInClusterZ},
-    {"%cluster_ctarank", Special::CtaRank},
-    {"%cluster_nctarank", Special::NctaRank},
+    {"%clusterid.x", Special::ClusterX, "90@7.8"},
+    {"%clusterid.y", Special::ClusterY, "90@7.8"},
+    {"%clusterid.z", Special::ClusterZ, "90@7.8"},
+    {"%nclusterid.x", Special::NclusterX, "90@7.8"},
+    {"%nclusterid.y", Special::NclusterY, "90@7.8"},
+    {"%nclusterid.z", Special::NclusterZ, "90@7.8"},
+    {"%cluster_ctaid.x", Special::CtaInClusterX, "90@7.8"},
+    {"%cluster_ctaid.y", Special::CtaInClusterY, "90@7.8"},
+    {"%cluster_ctaid.z", Special::CtaInClusterZ, "90@7.8"},
+    {"%cluster_nctaid.x", Special::NctaInClusterX, "90@7.8"},
+    {"%cluster_nctaid.y", Special::NctaInClusterY, "90@7.8"},
+    {"%cluster_nctaid.z", Special::NctaInClusterZ, "90@7.8"},
+    {"%is_explicit_cluster", Special::IsCluster, "90@7.8"},
+    {"%aggr_smem_size", Special::TotalSmem, "90@8.1"},
+    {"%reserved_smem_offset_begin", Special::Zero, "80@7.6"},
+    {"%reserved_smem_offset_end", Special::ReservedEnd, "80@7.6"},
+    {"%reserved_smem_offset_cap", Special::ReservedEnd, "80@7.6"},
+    {"%current_graph_exec", Special::Zero, "80@8.0"},
+    {"%cluster_ctarank", Special::CtaRank, "90@7.8"},
+    {"%cluster_nctarank", Special::NctaRank, "90@7.8"},
 };
 
 void not_pred(Warp& w, const Inst& in) { *w.out<std::uint32_t>(in.ops[0]) = ~w.pred(in.ops[1]); }
 
 }  // namespace
 
-std::optional<Special> special_named(std::string_view name) {
+namespace {
+
+/// %envreg0 to %envreg31 hold what the driver put there: nothing, here.
+bool is_environment(std::string_view name) {
+  constexpr std::string_view kPrefix = "%envreg";
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() && number < 32 && (name.size() == 1 || name[0] != '0');
+}
+
+std::optional<SpecialName> find_special(std::string_view name) {
   for (const SpecialName& n : kSpecials)
-    if (n.name == name) return n.which;
+    if (n.name == name) return n;
+  if (is_environment(name)) return SpecialName{name, Special::Zero};
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Special> special_named(std::string_view name) {
+  const auto found = find_special(name);
+  return found ? std::optional(found->which) : std::nullopt;
+}
+
+std::string_view special_element(std::string_view vector, char element) {
+  for (const SpecialName& n : kSpecials)
+    if (n.name.size() == vector.size() + 2 && n.name.starts_with(vector) && n.name.ends_with(std::string{'.', element}))
+      return n.name;
+  return {};
 }
 
 Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function& entry, Symbols globals)
@@ -156,9 +192,11 @@ Ref Decoder::constant(std::uint64_t value, bool wide) {
 Ref Decoder::special(std::string_view name, bool wide, const ptx::Stmt& s) {
   const auto known = specials_.find({name, wide});
   if (known != specials_.end()) return known->second;
-  if (const auto which = special_named(name)) {
+  if (const auto found = find_special(name)) {
+    if (const std::string what = missing(found->needs, module_.target, module_.version); !what.empty())
+      fail(s, fmt::format("{} {}", name, what));
     const Ref slot = new_slot(wide ? Ty::b64 : Ty::b32);
-    program_->specials.push_back({*which, slot, wide});
+    program_->specials.push_back({found->which, slot, wide});
     return specials_[{name, wide}] = slot;
   }
   fail(s, fmt::format("the special register {} is not supported", name));
@@ -209,7 +247,8 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       return flipped;
     }
     case Kind::Special:
-      if (t == Ty::pred || bits(t) < 32) fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
+      if (t == Ty::pred && o.name == "%is_explicit_cluster") return special(o.name, false, s);
+      if (t == Ty::pred || bits(t) < 32 || o.name == "%is_explicit_cluster") fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
       return special(o.name, wide, s);
     case Kind::Symbol: {
       const Place p = find(o, s);

@@ -87,7 +87,9 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
     case Special::MaskLe: return (2u << lane) - 1;
     case Special::MaskGt: return ~((2u << lane) - 1);
     case Special::MaskGe: return ~((1u << lane) - 1);
-    case Special::GridId: return 0;
+    case Special::IsCluster: return launch.cluster_blocks() > 1 ? kAllLanes : 0;
+    case Special::Zero: return 0;
+    case Special::ReservedEnd: return kSharedBase;
     case Special::DynamicSmem: return launch.dynamic_smem;
     case Special::TotalSmem: return b.shared_end();
     case Special::ClusterX: return b.id[0] / in_cluster[0];

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/sim/arch.h"
 #include "runtime/sim/decode.h"
+#include "runtime/sim/needs.h"
 
 namespace kiln::rt::sim {
 
@@ -44,10 +44,8 @@ void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry(), {Op
 int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
 void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
 
-void Form::requires_target(int least, char suffix) const {
-  const Arch target = Arch::parse(decoder.target()), needed{least, suffix};
-  if (suffix ? target.number == least && target.suffix == suffix : target.number >= least) return;
-  fail(fmt::format("needs {}{}, the module is for {}", needed.name(), suffix ? "" : " or later", target.name()));
+void Form::requires_module(std::string_view alternatives) const {
+  if (const std::string what = missing(alternatives, decoder.target(), decoder.version()); !what.empty()) fail(what);
 }
 
 void Form::address(const ptx::Operand& o) {

@@ -58,8 +58,8 @@ struct Form {
   /// Reads .rn/.rz/.rm/.rp, .ftz, .sat, .NaN, .xorsign, .abs, .relu, .satfinite into inst.
   void float_modifiers();
 
-  /// Fails unless the module is for this architecture (90) or a later one, or for exactly it ('a').
-  void requires_target(int least, char suffix = 0) const;
+  /// Fails unless the module reaches one of the alternatives, as in needs.def ("80@7.5").
+  void requires_module(std::string_view alternatives) const;
   [[noreturn]] void fail(const std::string& why) const;
 };
 

@@ -74,7 +74,7 @@ class Lexer {
       at_ = end + 1;
       return {Token::Kind::String, text_.substr(begin + 1, end - begin - 1), line_};
     }
-    static constexpr std::string_view kPunct = "{}()[]<>,;:@!|+-*=";
+    static constexpr std::string_view kPunct = "{}()[]<>,;:@!|+-*/=~&^?";
     if (kPunct.find(c) == std::string_view::npos)
       throw DeviceError(
           fmt::format("ptx:{}: unexpected character '{}' (0x{:02x})", line_, c, static_cast<unsigned char>(c)));

@@ -107,7 +107,12 @@ std::shared_ptr<SimKernel> load_kernel(std::shared_ptr<SimDevice> device, const 
     throw DeviceError(fmt::format("kernel {}: PTX {}.{}, the simulator takes up to {}.{}", image.name,
                                   module->version / 10, module->version % 10, SimDevice::kPtxVersion / 10,
                                   SimDevice::kPtxVersion % 10));
-  if (const Arch code = Arch::parse(module->target); !device->arch().runs(code))
+  const Arch code = Arch::parse(module->target);
+  if (module->version < code.least_ptx())
+    throw DeviceError(fmt::format("kernel {}: {} needs PTX {}.{} or later, the module is of {}.{}", image.name,
+                                  code.name(), code.least_ptx() / 10, code.least_ptx() % 10, module->version / 10,
+                                  module->version % 10));
+  if (!device->arch().runs(code))
     throw DeviceError(
         fmt::format("kernel {} is compiled for {}, the device is {}", image.name, code.name(), device->arch().name()));
   const ptx::Function& entry = find_entry(*module, image);

@@ -248,6 +248,11 @@ Handler make_fence_mbarrier_init(Form& f) {
   return f.count() == 0 && f.has("release") && f.has("cluster") ? fence_init : nullptr;
 }
 Handler make_fence_proxy_async(Form& f) { return f.count() == 0 && f.mods.size() <= 1 ? fence_async : nullptr; }
+Handler make_fence_async_generic(Form& f) {
+  const bool acquires = f.has("acquire") && f.has("sync_restrict::shared::cluster");
+  const bool releases = f.has("release") && f.has("sync_restrict::shared::cta");
+  return f.count() == 0 && acquires != releases && f.has("cluster") && f.mods.size() == 3 ? fence_async : nullptr;
+}
 Handler make_fence_proxy_tensormap(Form& f) {
   const bool acquires = f.has("acquire");
   if (acquires == f.has("release") || f.count() != (acquires ? 2u : 0u)) return nullptr;

@@ -55,13 +55,6 @@ bool exists(Family f, const Shape& s, Ty c) {
   return false;
 }
 
-/// The lowest target that has it, as in sm_89.
-int least_target(Family f, const Shape& s) {
-  if (f == Family::Float8) return 89;
-  if (f == Family::F64 && s.m == 16) return 90;
-  return 80;
-}
-
 /// What the handler needs besides the operands, in Inst::imm.
 struct Kind {
   std::uint8_t m, k;
@@ -124,7 +117,6 @@ Handler make_mma(Form& f) {
   for (const Shape& s : kShapes)
     if (f.has(s.name)) shape = &s;
   if (!shape || f.type(3) != c || fa != family(b) || !exists(fa, *shape, c)) return nullptr;
-  f.requires_target(least_target(fa, *shape));
   f.float_modifiers();
   if ((f.inst.flags & kSatFinite) && fa != Family::Int8) f.fail(".satfinite is of integers");
   if (f.inst.round != Round::Nearest && fa != Family::F64) f.fail("rounding modifiers are of f64");

@@ -1,4 +1,8 @@
 // mov in all its forms, and conversions between address spaces.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "runtime/sim/decode.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/warp.h"
@@ -93,6 +97,39 @@ Handler mov_vector(Form& f) {
   return packs ? pack : unpack;
 }
 
+/// ops: results, then as many sources.
+template <class T>
+void mov_each(Warp& w, const Inst& in) {
+  const std::size_t n = in.n_ops / 2u;
+  T from[4][kLanes];  // a result may be a source
+  for (std::size_t i = 0; i < n; ++i) std::copy_n(w.in<T>(in.ops[n + i]), kLanes, from[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    auto* to = w.out<T>(in.ops[i]);
+    each_lane(w.mask, [&, to](int l) { to[l] = from[i][l]; });
+  }
+}
+
+/// mov.v2 and mov.v4 of vector registers, lists of registers, and %tid and the like, whose fourth element is 0.
+Handler mov_elements(Form& f, std::size_t n) {
+  const Ty t = f.type();
+  if (t == Ty::pred || bits(t) > 64 || bits(t) < 16 || f.operand(0).parts.size() != n) return nullptr;
+  for (const ptx::Operand& p : f.operand(0).parts) f.dst(p, t);
+  const ptx::Operand& from = f.operand(1);
+  if (from.kind == Kind::Special && n == 4 && bits(t) == 32) {
+    for (const char c : {'x', 'y', 'z'}) {
+      ptx::Operand element = from;
+      element.name = special_element(from.name, c);
+      if (element.name.empty()) f.fail(fmt::format("the special register {} is no vector", from.name));
+      f.src(element, t);
+    }
+    f.zero();
+  } else {
+    if (from.kind != Kind::Vector || from.parts.size() != n) return nullptr;
+    for (const ptx::Operand& p : from.parts) f.src(p, t);
+  }
+  return bits(t) == 64 ? mov_each<U64> : mov_each<U32>;
+}
+
 // --- address spaces: generic = window + address in the space ---
 
 struct Window {
@@ -137,6 +174,7 @@ void isspacep(Warp& w, const Inst& in) {
 Handler make_mov(Form& f) {
   if (f.count() != 2 || f.types.size() != 1) f.fail("needs one type, a result and an operand");
   const Ty t = f.type();
+  if (f.has("v2") || f.has("v4")) return mov_elements(f, f.has("v2") ? 2 : 4);
   if (t == Ty::b128) return mov_128(f);
   if (f.operand(0).kind == Kind::Vector || f.operand(1).kind == Kind::Vector) return mov_vector(f);
   if (f.operand(1).kind == Kind::Special) {

@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/sim/lex.h"
 #include "runtime/sim/ptx.h"
+#include "runtime/sim/register_names.h"
 #include "runtime/sim/variable_reader.h"
 
 namespace kiln::rt::sim::ptx {
@@ -20,17 +21,9 @@ constexpr std::uint64_t kMostRegisters = 1 << 20;  // that a function declares
 
 bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
 
-/// Names visible inside one { }.
-struct Scope {
-  std::uint32_t id = 0;
-  std::map<std::string_view, std::uint32_t> regs;
-  std::map<std::string_view, std::pair<std::uint32_t, std::uint32_t>> ranges;  ///< prefix → first index, count
-  std::map<std::string_view, std::int32_t> variables;
-};
-
 class Parser : VariableReader {
  public:
-  Parser(Module& module, std::vector<Token> tokens) : VariableReader(std::move(tokens)), module_(module) {}
+  Parser(Module& module, std::vector<Token> tokens) : VariableReader(std::move(tokens)), module_(module), names_(module) {}
 
   void run() {
     while (peek().kind != Token::Kind::End) toplevel();
@@ -125,7 +118,9 @@ class Parser : VariableReader {
     do {
       v = words;
       declarator(v, type);
-      if (scope) scope->variables[v.name] = static_cast<std::int32_t>(into.size());
+      const bool fresh = scope ? scope->variables.insert({v.name, static_cast<std::int32_t>(into.size())}).second
+                               : external || variables_.insert(v.name).second;
+      if (!fresh) fail(fmt::format("variable {} is declared twice", v.name));
       into.push_back(v);
     } while (accept(','));
     expect(';');
@@ -144,10 +139,10 @@ class Parser : VariableReader {
     if (accept(';')) return;  // a declaration: the definition follows, or a call of it is refused when it is decoded
     if (external) fail(fmt::format("function {} is .extern but has a body", f.name));
     f_ = &f;
-    scopes_.clear();
+    names_.clear();
     block(0);
     f_ = nullptr;
-    if (!names_.insert(f.name).second) fail_at(f.line, fmt::format("{} is defined twice", f.name));
+    if (!functions_.insert(f.name).second) fail_at(f.line, fmt::format("{} is defined twice", f.name));
     module_.functions.push_back(std::move(f));
   }
 
@@ -189,23 +184,22 @@ class Parser : VariableReader {
   void block(std::uint32_t parent) {
     expect('{');
     const Deeper deeper(*this);
-    scopes_.emplace_back();
-    scopes_.back().id = static_cast<std::uint32_t>(f_->scope_parents.size());
+    names_.open(static_cast<std::uint32_t>(f_->scope_parents.size()));
     f_->scope_parents.push_back(parent);
     while (!accept('}')) statement();
-    scopes_.pop_back();
+    names_.close();
   }
 
   void statement() {
     if (peek().kind == Token::Kind::End) fail(fmt::format("the body of {} is never closed", f_->name));
-    if (peek().is('{')) return block(scopes_.back().id);
+    if (peek().is('{')) return block(names_.innermost().id);
     if (accept(';')) return;
     if (peek().is('@')) return instruction();
     if (peek().kind != Token::Kind::Ident) fail(fmt::format("expected an instruction, found {}", shown()));
     if (peek(1).is(':')) return label();
     if (directive()) return;
     if (peek().is(".reg")) return registers();
-    if (peek_space() != Space::Generic) return variables(f_->locals, false, &scopes_.back());
+    if (peek_space() != Space::Generic) return variables(f_->locals, false, &names_.innermost());
     if (peek().is(".branchtargets")) fail(".branchtargets without a label");
     if (peek().text[0] == '.') fail(fmt::format("unknown directive '{}'", peek().text));
     instruction();
@@ -215,7 +209,7 @@ class Parser : VariableReader {
     const auto [kind, name, line] = next();
     next();
     if (accept(".branchtargets")) {
-      auto& table = f_->branch_tables[{scopes_.back().id, name}];
+      auto& table = f_->branch_tables[{names_.innermost().id, name}];
       do table.push_back(ident("a label"));
       while (accept(','));
       expect(';');
@@ -227,66 +221,54 @@ class Parser : VariableReader {
       return;
     }
     const auto [it, fresh] =
-        f_->labels.insert({{scopes_.back().id, name}, static_cast<std::uint32_t>(f_->body.size())});
+        f_->labels.insert({{names_.innermost().id, name}, static_cast<std::uint32_t>(f_->body.size())});
     if (!fresh) fail_at(line, fmt::format("label {} is defined twice", name));
   }
 
   void registers() {
     next();
+    std::uint32_t width = 1;
+    if (accept(".v2")) width = 2;
+    else if (accept(".v4")) width = 4;
     const std::string_view word = ident("a register type");
     const Ty type = type_named(word.substr(1));
     if (type == Ty::none) fail(fmt::format("unknown register type '{}'", word));
+    if (width > 1 && (type == Ty::pred || bits(type) * static_cast<int>(width) > 128))
+      fail(fmt::format("a register of {} times .{}", width, name(type)));
     do {
       const std::string_view name = ident("a register name");
-      const auto first = static_cast<std::uint32_t>(f_->regs.size());
-      if (accept('<')) {
-        const std::int64_t n = integer();
-        if (n < 0 || static_cast<std::uint64_t>(n) > kMostRegisters - std::min(kMostRegisters, f_->regs.size()))
-          fail(
-              fmt::format("{} more registers after {}; a function may declare {}", n, f_->regs.size(), kMostRegisters));
-        const auto count = static_cast<std::uint32_t>(n);
+      const bool numbered = accept('<');
+      std::int64_t n = 1;
+      if (numbered) {
+        n = integer();
         expect('>');
-        scopes_.back().ranges[name] = {first, count};
-        f_->reg_names.push_back({name, true, first, count});
-        f_->regs.insert(f_->regs.end(), count, type);
-      } else {
-        scopes_.back().regs[name] = first;
-        f_->reg_names.push_back({name, false, first, 1});
-        f_->regs.push_back(type);
       }
+      const std::uint64_t room = (kMostRegisters - std::min(kMostRegisters, f_->regs.size())) / width;
+      if (n < 0 || static_cast<std::uint64_t>(n) > room)
+        fail(fmt::format("{} more registers after {}; a function may declare {}", n, f_->regs.size(), kMostRegisters));
+      const auto count = static_cast<std::uint32_t>(n);
+      if (!names_.declare(*f_, name, numbered, count, width)) fail(fmt::format("register {} is declared twice", name));
+      f_->regs.insert(f_->regs.end(), std::size_t{count} * width, type);
     } while (accept(','));
     expect(';');
   }
 
-  bool find_register(std::string_view name, std::uint32_t& out) const {
-    std::size_t digits = name.size();  // where the number begins
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
-    std::uint32_t number = 0;
-    const bool numbered = Parser::digits(name.substr(digits), number) && (number == 0 || name[digits] != '0');
-    for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s) {
-      if (const auto it = s->regs.find(name); it != s->regs.end()) return out = it->second, true;
-      if (!numbered) continue;
-      const auto range = s->ranges.find(name.substr(0, digits));
-      if (range != s->ranges.end() && number < range->second.second) return out = range->second.first + number, true;
-    }
-    return false;
-  }
-
   void instruction() {
     Stmt s;
-    s.scope = scopes_.back().id;
+    s.scope = names_.innermost().id;
     s.loc = loc_;
     const std::size_t first = at_;
     if (accept('@')) {
       s.guard_negated = accept('!');
-      std::uint32_t reg = 0;
-      if (!find_register(peek().text, reg)) fail(fmt::format("unknown predicate {}", shown()));
-      if (f_->regs[reg] != Ty::pred) fail(fmt::format("guard {} is not a predicate", shown()));
+      const auto reg = names_.find(peek().text);
+      if (!reg) fail(fmt::format("unknown predicate {}", shown()));
+      if (f_->regs[*reg] != Ty::pred) fail(fmt::format("guard {} is not a predicate", shown()));
       next();
-      s.guard = static_cast<std::int32_t>(reg);
+      s.guard = static_cast<std::int32_t>(*reg);
     }
     s.line = peek().line;
     s.opcode = ident("an instruction");
+    in_call_ = s.opcode == "call" || s.opcode == "call.uni";
     if (!peek().is(';')) do
         s.operands.push_back(operand());
       while (accept(','));
@@ -306,6 +288,7 @@ class Parser : VariableReader {
 
   Operand simple_operand() {
     const Deeper deeper(*this);
+    if (!in_call_ && begins_constant()) return constant();
     if (accept('!')) {
       Operand o = simple_operand();
       o.negated = true;
@@ -314,7 +297,7 @@ class Parser : VariableReader {
     if (peek().is('[')) return address();
     if (peek().is('{')) return list('{', '}');
     if (peek().is('(')) return list('(', ')');
-    if (peek().kind == Token::Kind::Number || peek().is('-')) return number();
+    if (peek().kind == Token::Kind::Number || peek().is('-')) return constant();
     if (peek().kind == Token::Kind::String) {
       Operand o;
       o.kind = Kind::Text;
@@ -339,32 +322,36 @@ class Parser : VariableReader {
     Operand o;
     if (name == "_") return o;
     o.name = name;
-    if (find_register(name, o.reg)) {
+    if (const auto reg = names_.find(name)) {
+      o.reg = *reg;
       o.kind = Kind::Reg;
+    } else if (const auto [first, elements] = names_.find_vector(name); elements != 0) {
+      o.kind = Kind::Vector;
+      for (std::uint32_t i = 0; i < elements; ++i) {
+        Operand& part = o.parts.emplace_back();
+        part.kind = Kind::Reg;
+        part.reg = first + i;
+        part.name = name;
+      }
     } else if (is_register_name(name)) {
       o.kind = Kind::Special;
     } else {
       o.kind = Kind::Symbol;
-      o.local = find_local(name);
-      if (peek().is('+')) next(), o.value = integer();
+      o.local = names_.find_variable(name);
+      if (accept('+')) o.value = integer_constant();
     }
     return o;
-  }
-
-  std::int32_t find_local(std::string_view name) const {
-    for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
-      if (const auto it = s->variables.find(name); it != s->variables.end()) return it->second;
-    return -1;
   }
 
   /// [reg], [reg+4], [reg+-4], [name], [name+4], [1024]; a second part as in [map, {x, y}] becomes `parts`.
   Operand address() {
     Operand o;
     expect('[');
-    if (peek().kind == Token::Kind::Number) {
-      o.value = integer();
+    if (begins_constant()) {
+      o.value = integer_constant();
     } else {
       const Operand base = named(ident("an address"));
+      if (base.kind == Kind::Vector) fail("a vector in an address");
       if (base.kind == Kind::Special) fail(fmt::format("unknown register '{}' in an address", base.name));
       o = base;
       o.has_base = base.kind == Kind::Reg;
@@ -380,7 +367,7 @@ class Parser : VariableReader {
 
   /// Assemblers may take more bits, but the ISA gives an offset 32, signed.
   std::int64_t offset() {
-    const std::int64_t v = integer();
+    const std::int64_t v = integer_constant();
     if (v != std::int32_t(v)) fail(fmt::format("the offset {} of an address needs more than 32 bits", v));
     return v;
   }
@@ -388,8 +375,10 @@ class Parser : VariableReader {
   Module& module_;
   Loc loc_;
   Function* f_ = nullptr;
-  std::set<std::string_view> names_;  ///< of the functions
-  std::vector<Scope> scopes_;
+  std::set<std::string_view> functions_;
+  std::set<std::string_view> variables_;  ///< of the module, defined
+  RegisterNames names_;
+  bool in_call_ = false;  ///< its parentheses are lists
 };
 
 }  // namespace

@@ -128,7 +128,9 @@ enum class Special : std::uint8_t {
   MaskLe,
   MaskGt,
   MaskGe,
-  GridId,
+  IsCluster,  ///< a predicate: one bit a lane
+  Zero,
+  ReservedEnd,
   DynamicSmem,
   TotalSmem,
   ClusterX,

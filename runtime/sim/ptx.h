@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -88,6 +89,7 @@ struct Module {
   std::vector<Function> functions;
   std::vector<Variable> variables;
   std::map<std::uint32_t, std::string> files;
+  std::deque<std::string> names;  ///< that are not in the text: of the elements of vector registers
 
   const Function* find(std::string_view name) const {
     for (const Function& f : functions)

@@ -70,7 +70,6 @@ std::uint32_t first_registers(const Program& p) {
 }
 
 Handler make_setmaxnreg(Form& f) {
-  f.requires_target(90, 'a');
   if (f.has("inc") == f.has("dec") || f.count() != 1 || f.types.size() != 1 || f.type() != Ty::u32) return nullptr;
   f.inst.imm = f.immediate(0);
   if (f.inst.imm < kLeast || f.inst.imm > kMostRegisters || f.inst.imm % kStep)

@@ -1,15 +1,15 @@
 // Declarations of variables and parameters in a PTX text: space, alignment, type, extents, initial value.
 #pragma once
-#include "runtime/sim/token_reader.h"
+#include "runtime/sim/constant_reader.h"
 
 namespace kiln::rt::sim::ptx {
 
-class VariableReader : protected TokenReader {
+class VariableReader : protected ConstantReader {
  protected:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  ///< of a variable; small enough for the host
   static constexpr std::int64_t kLargestAlignment = 1 << 16;
 
-  using TokenReader::TokenReader;
+  using ConstantReader::ConstantReader;
 
   Space peek_space() const {
     static constexpr std::pair<std::string_view, Space> kSpaces[] = {
@@ -84,7 +84,7 @@ class VariableReader : protected TokenReader {
     }
     const std::uint32_t size = bytes(type);
     std::uint64_t value = 0;
-    if (peek().kind == Token::Kind::Ident) {
+    if (peek().kind == Token::Kind::Ident && !begins_constant()) {
       std::string_view symbol = next().text;
       if (symbol == "generic") {
         expect('(');
@@ -93,9 +93,9 @@ class VariableReader : protected TokenReader {
       }
       if (size != 8) fail(fmt::format("the address of {} in {} bytes; needs 8", symbol, size));
       v.addresses.push_back({v.init.size(), symbol});
-      if (accept('+')) value = static_cast<std::uint64_t>(integer());
+      if (accept('+')) value = static_cast<std::uint64_t>(integer_constant());
     } else {
-      const Operand o = number();
+      const Operand o = constant();
       value = static_cast<std::uint64_t>(o.value);
       if (o.kind == Kind::Float64 && type == Ty::f32)
         value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value)));

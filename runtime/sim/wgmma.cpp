@@ -324,7 +324,6 @@ void read_operands(Form& f, Kind& kind) {
 }
 
 Handler without_operands(Form& f, Handler h) {
-  f.requires_target(90, 'a');
   return f.count() == 0 ? h : nullptr;
 }
 
@@ -342,7 +341,6 @@ Handler make_wgmma(Form& f) {
   Kind kind{f.type(1), f.type(2), f.type(0), 0, 0, 0};
   if (!exists(kind.d, kind.a, kind.b, n, k)) return nullptr;
   if (saturates && !is_int8(kind.a)) f.fail(".satfinite is of integers");
-  f.requires_target(90, 'a');
   kind.n8 = static_cast<std::uint8_t>(n / 8);
   kind.k = static_cast<std::uint8_t>(k);
   if (saturates) kind.flags |= kSaturate;
@@ -356,7 +354,6 @@ Handler make_wgmma(Form& f) {
 Handler make_wgmma_fence(Form& f) { return without_operands(f, fence); }
 Handler make_wgmma_commit(Form& f) { return without_operands(f, commit_group); }
 Handler make_wgmma_wait(Form& f) {
-  f.requires_target(90, 'a');
   if (f.count() != 1) return nullptr;
   f.inst.imm = f.immediate(0);
   return f.inst.imm < 0 ? nullptr : wait_group;

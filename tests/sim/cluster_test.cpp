@@ -91,7 +91,7 @@ TEST(Cluster, BarrierNeedsNoConvergence) {
   expect_each(
       {".shared .align 4 .b8 tile[4]; mov.u32 %r2, tile; setp.eq.u32 %p1, %r1, 3; @%p1 st.shared.b32 [%r2], 7;\n"
        "barrier.cluster.arrive.release; add.u32 %r3, %r1, 1; barrier.cluster.wait.acquire;\n"
-       "mapa.shared::cluster.u32 %r4, %r2, 0; ld.shared::cluster.b32 %r9, [%r4]; barrier.cluster.arrive.relaxed; "
+       "mapa.shared::cluster.u32 %r4, %r2, 0; ld.shared::cluster.b32 %r9, [%r4]; barrier.cluster.arrive; "
        "barrier.cluster.wait;",
        "sm_90a",
        {{4, 1, 1}, {96, 1, 1}, 0, {2, 1, 1}}},

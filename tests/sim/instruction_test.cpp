@@ -28,7 +28,7 @@ struct Args {
 /// writes rd, ld or hd, whose first letter is `result`.
 std::vector<U64> run_each(const std::string& text, char result, const std::vector<Args>& rows) {
   const std::string store = result == 'l' ? "" : result == 'r' ? "cvt.u64.u32 ld, rd;" : "cvt.u64.u16 ld, hd;";
-  const std::string ptx = R"(.version 8.6
+  const std::string ptx = R"(.version 8.8
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out)

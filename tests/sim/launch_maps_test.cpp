@@ -257,6 +257,8 @@ TEST(LaunchMaps, OlderTargetsHaveNone) {
   const Copy c(d, {{20, 40}, {40, 1}, {1, 0}, {4, 16}, {3, 8}});
   rt::KernelImage image = c.image();
   image.ptx.replace(image.ptx.find("sm_90a"), 6, "sm_80");
+  const std::size_t body = image.ptx.find('{', image.ptx.find(".entry"));
+  image.ptx.replace(body, std::string::npos, "{\n  ret;\n}\n");  // what it does with them needs a newer target, too
   try {
     c.launch(*d.load(image), Stream(d));
     FAIL() << "launched";
