@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <string_view>
+#include <utility>
 
 #include "runtime/sim/memory.h"
 #include "runtime/sim/racecheck.h"
@@ -94,15 +95,29 @@ struct Going {
   LaneAccess lanes(U32 mask, const Addresses& address) const { return {mask, address, bytes, use, data, nullptr}; }
 };
 
+/// f(address), once for lanes next to each other that have the same.
+template <class F>
+void each_variable(U32 mask, const Addresses& address, F&& f) {
+  U64 last = ~U64{0};
+  each_lane(mask, [&](int l) {
+    const U64 a = address[static_cast<std::size_t>(l)];
+    if (std::exchange(last, a) != a) f(a);
+  });
+}
+
+void note_read(const Going& g, Block* shared, U32 mask, const Addresses& address) {
+  const int lane = std::countr_zero(mask);
+  g.w.spin->reads(g.in, lane, shared, address[static_cast<std::size_t>(lane)]);
+}
+
 /// Shared memory of `to`, in bounds.
 void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
   if (!g.w.replays) count_shared(g.w, g.in, mask, address, g.bytes);
+  if (g.w.spin && g.use != Use::Store) note_read(g, &to, mask, address);
   if (g.now) {
     if (&to != g.w.block) visit(g.w, g.in, std::countr_zero(mask), to);
     check_shared(g.w, g.in, to, g.lanes(mask, address));
-    if (g.in.scope)
-      each_lane(mask,
-                [&](int l) { synchronise_shared(g.w, g.in, g.use, to.rank, address[static_cast<std::size_t>(l)]); });
+    if (g.in.scope) each_variable(mask, address, [&](U64 a) { synchronise_shared(g.w, g.in, g.use, to.rank, a); });
   }
   each_lane(mask, [&](int l) {
     const U64 a = address[static_cast<std::size_t>(l)];
@@ -116,6 +131,7 @@ void go_shared(const Going& g, Block& to, U32 mask, const Addresses& address) {
 void go_global(const Going& g, U32 mask, const Addresses& address) {
   if (!g.w.replays) count_global(g.w, g.in, mask, address, g.bytes, g.use);
   g.out.global_lanes |= mask;
+  if (g.w.spin && g.use != Use::Store) note_read(g, nullptr, mask, address);
   each_lane(mask, [&](int l) {
     g.out.at[static_cast<std::size_t>(l)] = reinterpret_cast<std::byte*>(address[static_cast<std::size_t>(l)]);
   });
@@ -129,8 +145,7 @@ void go_global(const Going& g, U32 mask, const Addresses& address) {
               [&](int l) { g.out.at[static_cast<std::size_t>(l)] = a.loaded + static_cast<std::size_t>(l) * g.bytes; });
   }
   if (check_global(g.w, g.in, a) && g.data) g.out.stored |= mask;
-  if (g.in.scope)
-    each_lane(mask, [&](int l) { synchronise_global(g.w, g.in, g.use, address[static_cast<std::size_t>(l)]); });
+  if (g.in.scope) each_variable(mask, address, [&](U64 at) { synchronise_global(g.w, g.in, g.use, at); });
 }
 
 /// Why a block's shared memory cannot be accessed from another of its cluster, or empty.
@@ -176,11 +191,11 @@ void access_cluster(const Going& g, U32 mask, const Addresses& address) {
 void touch_local(const Going& g, int lane, U64 at) {
   Block& b = *g.w.block;
   if (b.unknown) {
-    std::map<U64, Origin>& unknown = b.unknown->local;
+    std::map<U64, UnknownByte>& unknown = b.unknown->local;
     const auto begin = unknown.lower_bound(at), end = unknown.lower_bound(at + g.bytes);
     if (g.use == Use::Load) {
       if (begin != end && !g.w.alternative) g.w.alternative = std::make_unique<Alternative>(g.w);
-      for (auto i = begin; i != end; ++i) g.w.alternative->loads(b.local_bytes() + i->first, 1, i->second);
+      for (auto i = begin; i != end; ++i) g.w.alternative->loads(b.local_bytes() + i->first, i->second);
     } else {
       unknown.erase(begin, end);
     }

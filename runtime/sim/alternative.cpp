@@ -56,45 +56,62 @@ bool packed(const Warp& w, const Inst& in) { return w.block->launch->program.inf
 
 Alternative::Alternative(const Warp& w) {
   const U32 words = w.block->launch->program.register_words;
-  registers_.resize(words / 2);
-  regs_ = reinterpret_cast<U32*>(registers_.data());
-  std::copy_n(w.regs, words, regs_);
+  registers_.resize(kAlternatives * words / 2);
+  for (std::size_t k = 0; k < kAlternatives; ++k) {
+    regs_[k] = reinterpret_cast<U32*>(registers_.data()) + k * words;
+    std::copy_n(w.regs, words, regs_[k]);
+  }
   origin_.resize(words);
 }
 
-bool Alternative::same(const Warp& w) const { return std::memcmp(w.regs, regs_, origin_.size() * sizeof(U32)) == 0; }
+bool Alternative::same(const Warp& w) const {
+  return std::all_of(regs_.begin(), regs_.end(),
+                     [&](const U32* r) { return std::memcmp(w.regs, r, origin_.size() * sizeof(U32)) == 0; });
+}
 
 template <class F>
 void Alternative::alternatively(Warp& w, F f) {
-  std::swap(w.regs, regs_);
   w.replays = true;
-  f();
+  for (std::size_t k = 0; k < kAlternatives; ++k) {
+    std::swap(w.regs, regs_[k]);
+    f(k);
+    std::swap(w.regs, regs_[k]);
+  }
   w.replays = false;
-  std::swap(w.regs, regs_);
 }
 
 U64 Alternative::difference(const Warp& w, Ref r, U32 bits, int lane) const {
-  return value(w.regs, r, bits, lane) ^ value(regs_, r, bits, lane);
+  U64 out = 0;
+  for (const U32* other : regs_) out |= value(w.regs, r, bits, lane) ^ value(other, r, bits, lane);
+  return out;
 }
 
 U32 Alternative::differing(const Warp& w, const Inst& in, std::size_t i, U32 lanes) const {
   const OperandUse u = use(w, in, i);
   const Ref r = in.ops[i];
   if (r < 0 || u.role == OperandRole::None) return 0;
-  if (u.bits == 1) return (w.regs[r] ^ regs_[r]) & lanes;
-  if (std::memcmp(w.regs + r, regs_ + r, kLanes * (u.bits == 64 ? 8 : 4)) == 0) return 0;
+  if (u.bits == 1) return differing_predicate(w, r) & lanes;
+  const std::size_t bytes = kLanes * (u.bits == 64 ? 8u : 4u);
+  if (std::all_of(regs_.begin(), regs_.end(), [&](const U32* o) { return std::memcmp(w.regs + r, o + r, bytes) == 0; }))
+    return 0;
   U32 out = 0;
   each_lane(lanes, [&](int l) { out |= static_cast<U32>(difference(w, r, u.bits, l) != 0) << l; });
   return out;
 }
 
+U32 Alternative::differing_predicate(const Warp& w, Ref r) const {
+  U32 out = 0;
+  for (const U32* other : regs_) out |= w.regs[r] ^ other[r];
+  return out;
+}
 U32 Alternative::differing_guard(const Warp& w, const Inst& in) const {
-  return in.guard < 0 ? 0 : (w.regs[in.guard] ^ regs_[in.guard]) & w.active;
+  return in.guard < 0 ? 0 : differing_predicate(w, in.guard) & w.active;
 }
 
 void Alternative::settle_register(const Warp& w, Ref r, U32 bits, U32 lanes) {
-  each_lane(lanes,
-            [&](int l) { set_value(regs_, r, bits, l, value(w.regs, r, bits == 1 || bits == 64 ? bits : 32, l)); });
+  for (U32* other : regs_)
+    each_lane(lanes,
+              [&](int l) { set_value(other, r, bits, l, value(w.regs, r, bits == 1 || bits == 64 ? bits : 32, l)); });
 }
 void Alternative::settle(const Warp& w, const Inst& in, U32 lanes) {
   each_result(w, in, [&](Ref r, U32 bits) { settle_register(w, r, bits, lanes); });
@@ -182,9 +199,15 @@ void Alternative::needs(Warp& w, const Inst& in) {
   settle(w, in, lanes);
 }
 
-void Alternative::loads(std::byte* bytes, U32 n, const Origin& o) {
-  if (unwritten_.empty()) loaded_origin_ = add(o);
-  unwritten_.push_back({bytes, n});
+AlternativeBytes Alternative::unwritten(U64 address, std::byte now) {
+  U64 z = address * 0x9E3779B97F4A7C15;
+  z = (z ^ z >> 31) * 0xBF58476D1CE4E5B9;
+  return {~now, static_cast<std::byte>(z >> 56)};
+}
+
+void Alternative::loads(std::byte* at, const UnknownByte& b) {
+  if (unwritten_.empty()) loaded_origin_ = add(b.origin);
+  unwritten_.push_back({at, b.values});
 }
 
 void Alternative::load(Warp& w, const Inst& in) {
@@ -196,16 +219,15 @@ void Alternative::load(Warp& w, const Inst& in) {
 
 void Alternative::finish_load(Warp& w, const Inst& in, U32 lanes) {
   if (unwritten_.empty()) return settle(w, in, w.mask | lanes);
-  const auto flip = [&] {
-    for (const Range& r : unwritten_)
-      for (U32 i = 0; i < r.bytes; ++i) r.at[i] = ~r.at[i];
-  };
-  flip();
-  alternatively(w, [&] {
+  std::vector<std::byte> was;
+  for (const Loaded& r : unwritten_) was.push_back(*r.at);
+  alternatively(w, [&](std::size_t k) {
+    for (const Loaded& r : unwritten_) *r.at = r.values[k];
     w.mask = lanes;
     in.run(w, in);
   });
-  flip();
+  // A byte that several lanes load is there several times.
+  for (std::size_t i = unwritten_.size(); i-- > 0;) *unwritten_[i].at = was[i];
   unwritten_.clear();
   mark(w, in, loaded_origin_, kAllLanes);
 }
@@ -233,39 +255,47 @@ void Alternative::store(Warp& w, const Inst& in) {
   executed(w, in);
   storing_ = 0;
   if (stored_.empty()) return;
-  std::vector<std::byte> was;
   U32 lanes = 0;
-  for (const Stored& s : stored_) {
-    was.insert(was.end(), s.at, s.at + s.bytes);
-    lanes |= 1u << s.lane;
-  }
-  alternatively(w, [&] {
+  for (const Stored& x : stored_) lanes |= 1u << x.lane;
+  // What each run leaves; that of the warp itself, which is kept, first.
+  std::array<std::vector<std::byte>, 1 + kAlternatives> made;
+  const auto take = [&](std::vector<std::byte>& into) {
+    for (const Stored& x : stored_) into.insert(into.end(), x.at, x.at + x.bytes);
+  };
+  take(made[0]);
+  alternatively(w, [&](std::size_t k) {
     w.mask = lanes;
     in.run(w, in);
+    take(made[1 + k]);
   });
-  const std::byte* before = was.data();
-  for (const Stored& s : stored_) {
-    keep_unknown(s, before, from);
-    before += s.bytes;
+  std::size_t at = 0;
+  for (const Stored& x : stored_) {
+    std::copy_n(made[0].data() + at, x.bytes, x.at);
+    keep_unknown(x, {made[1].data() + at, made[2].data() + at}, from);
+    at += x.bytes;
   }
   stored_.clear();
 }
 
-void Alternative::keep_unknown(const Stored& s, const std::byte* was, U32 from) {
+void Alternative::keep_unknown(const Stored& s, const std::array<const std::byte*, kAlternatives>& made, U32 from) {
   Block& b = *s.block;
   for (U32 i = 0; i < s.bytes; ++i) {
-    if (s.at[i] == was[i]) continue;
+    const AlternativeBytes values{made[0][i], made[1][i]};
+    if (std::all_of(values.begin(), values.end(), [&](std::byte v) { return v == s.at[i]; })) continue;
     if (!b.unknown) b.unknown = std::make_unique<UnknownBytes>();
-    (s.shared ? b.unknown->shared : b.unknown->local)[s.place + i] = origins_[from - 1];
+    (s.shared ? b.unknown->shared : b.unknown->local)[s.place + i] = {origins_[from - 1], values};
     if (s.shared) b.shadow->written.unset(s.place + i, 1);
-    s.at[i] = was[i];
   }
 }
 
 void Alternative::compute(Warp& w, const Inst& in) {
   const bool across =
       in.unknowns == Unknowns::Lanes || in.unknowns == Unknowns::Extreme || in.unknowns == Unknowns::Warp;
-  const U32 other_mask = w.mask ^ differing_guard(w, in), either = w.mask | other_mask;
+  std::array<U32, kAlternatives> masks;  // of each run
+  for (std::size_t k = 0; k < kAlternatives; ++k)
+    masks[k] = in.guard < 0 ? w.mask : w.active & (regs_[k][in.guard] ^ in.guard_flip);
+  U32 either = w.mask;
+  for (const U32 m : masks) either |= m;
   if (either == 0) return;
   const U32 from = origin_of(w, in, across ? kAllLanes : either);
   if (from == 0) {
@@ -281,15 +311,14 @@ void Alternative::compute(Warp& w, const Inst& in) {
   // What the instruction reads is as it was for both runs: each writes its own registers.
   if (mask != 0 && !executed(w, in)) return;
   const U32 done = w.mask;
-  if (other_mask != 0)
-    alternatively(w, [&] {
-      w.mask = across ? done : other_mask;
-      in.run(w, in);
-    });
+  alternatively(w, [&](std::size_t k) {
+    w.mask = across ? done : masks[k];
+    if (w.mask != 0) in.run(w, in);
+  });
   w.mask = done;
-  if (in.unknowns == Unknowns::Decides) decide(w, in, differ, done & other_mask);
+  if (in.unknowns == Unknowns::Decides) decide(w, in, differ, done & masks[0]);
   if (in.unknowns == Unknowns::Mixes || in.unknowns == Unknowns::Extreme)
-    mix(w, in, differ, done & (across ? done : other_mask));
+    mix(w, in, differ, done & (across ? done : masks[0]));
   mark(w, in, from, kAllLanes);
 }
 
@@ -306,7 +335,7 @@ void Alternative::decide(const Warp& w, const Inst& in, const std::array<U64, kL
   std::size_t result = 0;
   each_result(w, in, [&](Ref r, U32) {
     const U32 flip = free[std::min<std::size_t>(result++, 1)];
-    regs_[r] = (regs_[r] & ~flip) | (~w.regs[r] & flip);
+    regs_[0][r] = (regs_[0][r] & ~flip) | (~w.regs[r] & flip);
   });
 }
 
@@ -323,7 +352,7 @@ void Alternative::mix(const Warp& w, const Inst& in, const std::array<U64, kLane
       else
         for (const U64 half : {U64{0xFFFF}, U64{0xFFFF0000}})
           if ((d & half) && (same & half) == half) flip |= half;
-      if (flip) set_value(regs_, r, bits, l, value(regs_, r, bits, l) ^ flip);
+      if (flip) set_value(regs_[0], r, bits, l, value(regs_[0], r, bits, l) ^ flip);
     });
   });
 }

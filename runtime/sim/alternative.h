@@ -1,16 +1,17 @@
 // Values that depend on bytes which nobody wrote.
 //
 // Programs may load bytes that nobody wrote and drop them: the padding of a tile, or the lanes beyond its edge. So a
-// load of unwritten shared memory is no finding. From there on its warp computes twice: with the bytes as they are, and
-// in its alternative registers with every bit of them the other way. A register in which the two differ depends on
-// them. What cannot be seen so, because few values show it, is decided here: a comparison of such a register comes out
-// both ways, and the lesser of two values depends on both.
+// load of unwritten shared memory is no finding. From there on its warp computes three times: with the bytes as they
+// are, all bits set, and in two sets of alternative registers, with every bit of them the other way and with bytes that
+// their addresses decide, so that no two words are alike. A register in which these differ depends on them. What cannot
+// be seen so, because few values show it, is decided here: a comparison of such a register comes out both ways, and the
+// lesser of two values depends on both.
 //
 // It is a finding when an instruction needs such a value for more than its result: to store it in global memory, as an
 // address, a condition, or an operand of an atomic. A store to shared or local memory makes the bytes unwritten again.
 //
-//   ld.shared.b32 %r1, [tile+64];    // nobody wrote it: %r1 is 0xFFFFFFFF, its alternative 0
-//   and.b32 %r2, %r1, 0;             // 0 in both
+//   ld.shared.b32 %r1, [tile+64];    // nobody wrote it: %r1 is 0xFFFFFFFF, its alternatives 0 and, say, 0x51C30E9B
+//   and.b32 %r2, %r1, 0;             // 0 in all
 //   st.global.b32 [%rd1], %r2;       // fine
 //   st.global.b32 [%rd1+4], %r1;     // the finding: of the load, which names this line
 #pragma once
@@ -36,10 +37,20 @@ struct Origin {
   std::uint32_t bytes = 0;
 };
 
+/// What a byte is in each set of alternative registers.
+constexpr std::size_t kAlternatives = 2;
+using AlternativeBytes = std::array<std::byte, kAlternatives>;
+
+/// One byte that depends on unwritten ones.
+struct UnknownByte {
+  Origin origin;
+  AlternativeBytes values;
+};
+
 /// Bytes of a block that hold what depends on unwritten ones. Those of shared memory also are unwritten in its shadow.
 struct UnknownBytes {
-  std::map<std::uint64_t, Origin> shared;  ///< by address
-  std::map<std::uint64_t, Origin> local;   ///< by place in the block's local memory
+  std::map<std::uint64_t, UnknownByte> shared;  ///< by address
+  std::map<std::uint64_t, UnknownByte> local;   ///< by place in the block's local memory
 };
 
 class Alternative {
@@ -58,8 +69,10 @@ class Alternative {
   bool same(const Warp&) const;
 
   // --- while an access is on its way ---
-  /// The load reads these bytes.
-  void loads(std::byte* bytes, std::uint32_t n, const Origin&);
+  /// The load reads this byte.
+  void loads(std::byte*, const UnknownByte&);
+  /// What a byte of shared memory that was never written is instead.
+  static AlternativeBytes unwritten(std::uint64_t address, std::byte now);
   /// The store writes these bytes; `place`: as in UnknownBytes of the block.
   struct Stored {
     std::byte* at;
@@ -76,15 +89,16 @@ class Alternative {
   void stores_global(Warp&, const Inst&, std::uint32_t lanes);
 
  private:
-  struct Range {
+  struct Loaded {
     std::byte* at;
-    std::uint32_t bytes;
+    AlternativeBytes values;
   };
-  /// Runs f with the alternative registers in the place of the warp's own.
+  /// Runs f(k) with each set of alternative registers in the place of the warp's own.
   template <class F>
   void alternatively(Warp&, F f);
   std::uint64_t difference(const Warp&, Ref, std::uint32_t bits, int lane) const;
   std::uint32_t differing(const Warp&, const Inst&, std::size_t operand, std::uint32_t lanes) const;
+  std::uint32_t differing_predicate(const Warp&, Ref) const;
   std::uint32_t differing_guard(const Warp&, const Inst&) const;
   void require_guard(Warp&, const Inst&);
   void settle_register(const Warp&, Ref, std::uint32_t bits, std::uint32_t lanes);
@@ -97,16 +111,16 @@ class Alternative {
   void needs(Warp&, const Inst&);
   void load(Warp&, const Inst&);
   void store(Warp&, const Inst&);
-  void keep_unknown(const Stored&, const std::byte* was, std::uint32_t from);
+  void keep_unknown(const Stored&, const std::array<const std::byte*, kAlternatives>& made, std::uint32_t from);
   void compute(Warp&, const Inst&);
   void decide(const Warp&, const Inst&, const std::array<std::uint64_t, kLanes>& differ, std::uint32_t lanes);
   void mix(const Warp&, const Inst&, const std::array<std::uint64_t, kLanes>& differ, std::uint32_t lanes);
 
-  std::vector<std::uint64_t> registers_;  ///< as the warp's
-  std::uint32_t* regs_;
+  std::vector<std::uint64_t> registers_;  ///< as the warp's, once for each alternative
+  std::array<std::uint32_t*, kAlternatives> regs_;
   std::vector<std::uint32_t> origin_;  ///< of each word of the register file: number of the origin of its difference
   std::vector<Origin> origins_;        ///< number − 1
-  std::vector<Range> unwritten_;       ///< that the load reads
+  std::vector<Loaded> unwritten_;      ///< that the load reads
   std::uint32_t loaded_origin_ = 0;
   std::vector<Stored> stored_;
   std::uint32_t storing_ = 0;  ///< lanes whose data differ

@@ -101,6 +101,7 @@ void atomic(Warp& w, const Inst& in) {
       const T b = from_word<T>(w.in<Word<T>>(in.ops[1 + n + i])[l]);
       const T c = op == Op::Cas ? from_word<T>(w.in<Word<T>>(in.ops[1 + 2 * n])[l]) : b;
       const T value = result(op, old, b, c, a.global_lanes >> l & 1);
+      if (std::memcmp(at, &value, sizeof value) != 0) ++*w.block->changes;
       std::memcpy(at, &value, sizeof value);
       if (in.ops[1 + i] != kNoRef) w.out<Word<T>>(in.ops[1 + i])[l] = to_word<T>(old);
     }
@@ -120,6 +121,7 @@ void atomic_128(Warp& w, const Inst& in) {
     std::memcpy(old.data(), at, sizeof old);
     if (!compares || old == operand(3, l)) {
       const std::array<U64, 2> value = operand(compares ? 5 : 3, l);
+      if (value != old) ++*w.block->changes;
       std::memcpy(at, value.data(), sizeof value);
     }
     for (std::size_t i = 0; i < 2; ++i) w.out<U64>(in.ops[1 + i])[l] = old[i];
@@ -178,6 +180,7 @@ Handler atomic_128_form(Form& f) {
 /// `first`: index of the address operand.
 Handler atomic_form(Form& f, std::size_t first) {
   memory_modifiers(f);
+  f.decoder.polls();
   if (f.inst.scope == 0) f.inst.scope = f.has("cta") ? 1 : f.has("cluster") ? 2 : 3;
   if (f.inst.space == Space::Global || f.inst.space == Space::Generic) f.decoder.communicates();
   if (f.types.size() != 1) return nullptr;

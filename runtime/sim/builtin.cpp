@@ -182,6 +182,7 @@ class Printer {
 
 void print(const Warp& w, const std::string& text) {
   Block& b = *w.block;
+  ++*b.changes;
   std::string& out = b.tally->printed[b.linear];
   static constexpr std::string_view kLost = "(more was printed than a block's buffer holds)\n";
   if (out.size() < kMostPrinted) out += text;

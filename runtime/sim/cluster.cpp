@@ -28,6 +28,7 @@ void arrive(Warp& w, const Inst& in) {
   if (w.cluster_unwaited)
     fault(FindingKind::AsyncMisuse, w, in, "arrives at the cluster's barrier again without having waited there");
   w.cluster_arrived = w.cluster_unwaited = w.mask;
+  ++*w.block->changes;
   Clock& clock = w.block->cluster->arriving;
   if (in.releases) release(w, clock);
   else release_relaxed(w, clock);

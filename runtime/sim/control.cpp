@@ -69,6 +69,7 @@ bool Warp::let_others_run() {
 }
 
 void Warp::exit_lanes(std::uint32_t lanes) {
+  ++*block->changes;
   live &= ~lanes;
   active &= ~lanes;
   if (block->launch->cluster_blocks() > 1) block->cluster->meet_if_all_arrived();
@@ -186,6 +187,7 @@ void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
   if (bar.expected != a.threads)
     fault(w, in, fmt::format("barrier {} for {} threads, but others arrived for {}", a.id, a.threads, bar.expected));
   bar.arrived += kLanes;
+  ++*w.block->changes;
   release(w, bar.clock);
   w.barrier = a.id;
   if (wait) w.state = WarpState::AtBarrier;

@@ -47,6 +47,7 @@ class Decoder {
   std::string_view target() const { return module_.target; }
   int version() const { return module_.version; }
   void communicates() { program_->communicates = true; }
+  void polls() { program_->polls = true; }
   /// The instruction being decoded jumps to `label`, besides falling through if it is guarded.
   void jumps(std::string_view label, const ptx::Stmt&);
   /// … to one of the labels of a .branchtargets table; their places are appended to its operands.

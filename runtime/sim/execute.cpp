@@ -147,7 +147,7 @@ void run_independent(const Launch& launch, std::atomic<std::uint64_t>& next, Fir
 }
 
 void run_communicating(const Launch& launch, FirstFault& first, Tally& tally, Findings& found) {
-  Journal journal;
+  Cluster::Common common;
   const std::uint64_t places =
       std::uint64_t{resident_per_sm(launch.program, launch.threads(), launch.dynamic_smem)} * launch.sms;
   std::vector<Cluster> resident(
@@ -155,15 +155,19 @@ void run_communicating(const Launch& launch, FirstFault& first, Tally& tally, Fi
   std::uint64_t next = 0, left = launch.clusters();
   try {
     while (left > 0) {
+      const std::uint64_t before = common.changes;
+      bool stuck = true;
       // A place whose cluster ends within its slice takes the next one at once; so few are alive unless they wait.
       for (Cluster& c : resident) {
         while (c.started || next < launch.clusters()) {
-          if (!c.started) c.start(launch, tally, found, &journal, next++);
+          if (!c.started) c.start(launch, tally, found, &common, next++);
           if (!c.run(kBlockSlice)) break;
           c.started = false;
           --left;
         }
+        stuck &= !c.started || c.stuck;
       }
+      if (left > 0 && stuck && common.changes == before) report_deadlock(resident, launch.clusters() - next);
     }
   } catch (const Fault& f) {
     if (launch.debug) launch.debug->faulted(f);
@@ -226,6 +230,9 @@ void Block::start(const Launch& l, Tally& own_tally, Cluster& own_cluster, std::
     w.look = false;
     w.alternative.reset();
     w.replays = false;
+    w.spin.reset();
+    w.idle = w.idle_since = w.spun_since = 0;
+    w.spun = w.doubt = 0;
     for (Groups& g : w.groups) g.clear();
     sim::start(w);
     w.wgmma.start(p);
@@ -241,7 +248,7 @@ bool Block::run(std::uint64_t quantum) {
     bool ready = false;
     done = true;
     for (Warp& w : warps) {
-      if (w.state == WarpState::Ready) {
+      if (w.state == WarpState::Ready && !spins(w)) {
         run_warp(w, cluster->pending.slice(kWarpSlice));
         cluster->pending.moment(*cluster);
         ready = true;
@@ -249,23 +256,28 @@ bool Block::run(std::uint64_t quantum) {
       done &= w.state == WarpState::Done;
     }
     ran |= ready;
-    if (!done) cluster->pending.round(*cluster);
+    if (!done && ready) cluster->pending.round(*cluster);
     if (done || !ready) break;
   }
   return ran;
 }
 
-void Cluster::start(const Launch& launch, Tally& tally, Findings& found, Journal* journal, std::uint64_t n) {
+void Cluster::start(const Launch& launch, Tally& tally, Findings& found, Common* common, std::uint64_t n) {
   findings = &found;
   number = n;
   started = true;
-  met = false;
+  met = stuck = false;
+  alone = common == nullptr || launch.clusters() == 1;
+  std::uint64_t* const changes = common ? &common->changes : &own_changes;
   arriving.clear();
   passed.clear();
   blocks.resize(launch.cluster_blocks());
-  pending.start(launch.schedule, n);
-  time.start(blocks.size() * ((launch.threads() + kLanes - 1) / kLanes), launch.checks.races, journal);
-  for (std::uint32_t r = 0; r < blocks.size(); ++r) blocks[r].start(launch, tally, *this, n, r);
+  pending.start(launch.schedule, n, changes);
+  time.start(blocks.size() * ((launch.threads() + kLanes - 1) / kLanes), launch.checks.races, common ? &common->journal : nullptr);
+  for (std::uint32_t r = 0; r < blocks.size(); ++r) {
+    blocks[r].changes = changes;
+    blocks[r].start(launch, tally, *this, n, r);
+  }
   if (launch.debug) launch.debug->started(*this);
 }
 
@@ -285,8 +297,16 @@ bool Cluster::run(std::uint64_t quantum) {
       pending.finish(*this);
       return true;
     }
-    if (!ran && !pending.unblock(*this)) report_deadlock(*this);
+    stuck = !ran && !pending.unblock(*this) && !pending.help_spinning(*this);
+    if (stuck && (alone || !any_spins())) report_deadlock({this, 1}, 0);
+    if (stuck) return false;
   }
+  return false;
+}
+
+bool Cluster::any_spins() const {
+  for (const Block& b : blocks)
+    if (std::any_of(b.warps.begin(), b.warps.end(), [](const Warp& w) { return spins(w); })) return true;
   return false;
 }
 

@@ -64,6 +64,7 @@ template <bool kTrans>
 void stmatrix(Warp& w, const Inst& in) {
   if (!whole_warp(w, in)) return;
   const LaneAddresses rows = rows_of(w, in, Use::Store);
+  ++*w.block->changes;
   for (U32 m = 0; m < in.count; ++m) {
     const Tile tile = from_lanes<kTrans>(w.in<U32>(in.ops[m + 1]));
     for (U32 r = 0; r < 8; ++r) std::memcpy(rows.at[8 * m + r], tile[r].data(), 16);

@@ -40,16 +40,27 @@ void load(Warp& w, const Inst& in) {
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), in.size * in.count, Use::Load);
   for (U32 i = 0; i < in.count; ++i) load_element<M, R>(w, a, in.ops[i + 1], i * in.size);
 }
+/// Whether the lanes' data, `bytes` each, is other than what is there.
+bool changes(const LaneAddresses& a, U32 lanes, const std::byte* data, U32 bytes) {
+  bool changed = false;
+  each_lane(lanes, [&](int l) {
+    changed |= std::memcmp(a.at[static_cast<std::size_t>(l)], data + static_cast<U32>(l) * bytes, bytes) != 0;
+  });
+  return changed;
+}
+
 template <class M, class R>
 void store(Warp& w, const Inst& in) {
   const U32 bytes = in.size * in.count;
   const Checks& checks = w.block->launch->checks;
-  if (!checks.races && !checks.uninit) {
+  const bool polls = w.block->launch->program.polls;
+  if (!checks.races && !checks.uninit && !polls) {
     const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), bytes, Use::Store);
     for (U32 i = 0; i < in.count; ++i) store_element<M, R>(w, a, in.ops[i + 1], i * in.size);
+    ++*w.block->changes;
     return;
   }
-  // The checks compare the data with what is there.
+  // The data is compared with what is there.
   alignas(32) std::byte data[kLanes * kMaxAccess];
   for (U32 i = 0; i < in.count; ++i) {
     const auto* s = w.in<R>(in.ops[i + 1]);
@@ -59,6 +70,7 @@ void store(Warp& w, const Inst& in) {
     });
   }
   const LaneAddresses a = access(w, in, in.space, address_lanes(w, in, in.ops[0]), bytes, Use::Store, data);
+  if (!polls || a.stored || changes(a, w.mask, data, bytes)) ++*w.block->changes;
   each_lane(w.mask & ~a.stored,
             [&](int l) { std::memcpy(a.at[static_cast<std::size_t>(l)], data + static_cast<U32>(l) * bytes, bytes); });
 }
@@ -151,6 +163,7 @@ void memory_modifiers(Form& f) {
   f.inst.releases = f.has("release") || f.has("acq_rel");
   if (f.has("volatile") || f.has("relaxed") || f.inst.acquires || f.inst.releases)
     f.inst.scope = f.has("cta") ? 1 : f.has("cluster") ? 2 : 3;
+  if (f.inst.scope) f.decoder.polls();
   // Those of a smaller scope order nothing between clusters.
   const bool ordered = f.has("volatile") || f.has("gpu") || f.has("sys");
   if (ordered && (f.inst.space == Space::Global || f.inst.space == Space::Generic)) f.decoder.communicates();

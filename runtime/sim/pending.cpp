@@ -58,6 +58,7 @@ Operation::Operation(Agent a) : agent(std::move(a)), lanes(1u << agent.lane) {}
 void Groups::run(Entry& e) {
   if (e.done) return;
   e.done = true;
+  ++*e.operation->agent.issuer->block->changes;
   read_sources(*e.operation);
   e.operation->run();
 }
@@ -176,8 +177,9 @@ void Groups::clear() {
 
 // --- Pending ---------------------------------------------------------------------------------------------------------
 
-void Pending::start(const Schedule& s, std::uint64_t cluster) {
+void Pending::start(const Schedule& s, std::uint64_t cluster, std::uint64_t* changes) {
   schedule_ = s;
+  changes_ = changes;
   state_ = s.seed * 0x9E3779B97F4A7C15 + cluster;
   queue_.clear();
   changed();
@@ -271,6 +273,17 @@ bool Pending::unblock(Cluster& c) {
     w.look = moved = true;
   });
   return moved;
+}
+
+bool Pending::help_spinning(Cluster& c) {
+  if (!c.any_spins()) return false;
+  if (!queue_.empty()) return run(0), true;
+  bool helped = false;
+  each_warp(c, [&](Warp& w) {
+    for (Groups& g : w.groups)
+      if (!helped && g.unfinished()) g.run(0), helped = true;
+  });
+  return helped;
 }
 
 void Pending::round(Cluster& c) {

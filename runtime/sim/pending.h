@@ -110,11 +110,15 @@ class Groups {
 /// The schedule of one cluster, and those of its operations that complete on mbarriers.
 class Pending {
  public:
-  void start(const Schedule&, std::uint64_t cluster);
+  /// `changes`: the count that grows when something happens.
+  void start(const Schedule&, std::uint64_t cluster, std::uint64_t* changes);
   void add(std::unique_ptr<Signalling>);
   bool early() const { return schedule_.kind == Schedule::Kind::Early; }
   /// Every warp waits: carries out operations until one may go on, or lets one look again. False if nothing helps.
   bool unblock(Cluster&);
+  /// Every warp waits or spins: carries out the oldest operation, which may be what one spins for. False if there is
+  /// none.
+  bool help_spinning(Cluster&);
   /// A moment at which an operation may take effect: between slices of warps, and where operations are issued and
   /// waited for.
   void moment(Cluster& c) {
@@ -126,7 +130,10 @@ class Pending {
   /// Instructions until the next such moment, at most `usual`.
   std::uint64_t slice(std::uint64_t usual);
   /// Something happened that a waiting warp may be waiting for.
-  void changed() { idle_ = rounds_ = 0; }
+  void changed() {
+    idle_ = rounds_ = 0;
+    ++*changes_;
+  }
   /// The block's last warp has exited. Throws Fault if an operation still reads or writes its shared memory.
   void block_exits(Block&);
   /// Every block has exited: what is under way takes effect.
@@ -139,6 +146,7 @@ class Pending {
   std::uint64_t random();
 
   Schedule schedule_;
+  std::uint64_t* changes_ = nullptr;
   std::uint64_t state_ = 0;                         ///< of the random numbers
   std::vector<std::unique_ptr<Signalling>> queue_;  ///< in order of issue
   std::uint32_t idle_ = 0;                          ///< looks of waiting warps since something changed

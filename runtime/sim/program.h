@@ -190,6 +190,7 @@ struct Program : std::enable_shared_from_this<Program> {
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  ///< blocks of a cluster that the PTX requires
   std::uint32_t maxnreg = 0, minnctapersm = 0;    ///< 0: not given
   bool communicates = false;                      ///< has operations by which blocks may see each other's progress
+  bool polls = false;                             ///< has operations with which a thread may wait for a change of memory
   std::vector<std::string_view> watched;          ///< names of the registers that a wgmma names
   std::vector<std::int32_t> watch_numbers;        ///< of each 32 words of the register file: index in watched, or -1
 

@@ -197,10 +197,12 @@ void load_unwritten(const Actor& x, const Target& t, const Span& s, U64 missing)
   const UnknownBytes* unknown = t.block->unknown.get();
   for (const U64 end = s.at + s.bytes; missing != end; missing = t.shadow.written.first_unset(missing, end - missing)) {
     const int lane = s.lane_of(missing);
-    Origin o{&w, &x.inst, lane, s.at + static_cast<U64>(lane - s.lane) * s.lane_bytes, missing, s.lane_bytes};
+    std::byte* const at = t.memory + missing;
+    UnknownByte b{{&w, &x.inst, lane, s.at + static_cast<U64>(lane - s.lane) * s.lane_bytes, missing, s.lane_bytes},
+                  Alternative::unwritten(missing, *at)};
     if (unknown)
-      if (const auto stored = unknown->shared.find(missing); stored != unknown->shared.end()) o = stored->second;
-    w.alternative->loads(t.memory + missing, 1, o);
+      if (const auto stored = unknown->shared.find(missing); stored != unknown->shared.end()) b = stored->second;
+    w.alternative->loads(at, b);
     ++missing;
   }
 }
@@ -320,6 +322,21 @@ bool happened_before(const Warp& w, const Access& a) {
   const Clock& k = w.order.clock;
   const bool told = k.abroad && k.journal->knows(k.abroad, a.cluster, a.component, a.time);
   return told || (a.cluster == static_cast<U32>(w.block->cluster->number) && k.knows(a.component, a.time));
+}
+
+std::optional<Access> last_write(const Warp& w, Block* of, U64 address) {
+  const Launch& launch = *w.block->launch;
+  std::optional<Access> last;
+  const auto look = [&](Page&, const Cell& c, U64, U32) {
+    if (c.write.time) last = c.write;
+  };
+  if (of) {
+    of->shadow->each(address, 1, of->starts, false, look);
+  } else {
+    const HeapRange& r = launch.heap.live[launch.heap.find(address, 1)];
+    r.shadow->each(address - r.base, 1, launch.number, crossing(launch), look);
+  }
+  return last;
 }
 
 bool crossing(const Launch& launch) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/sim/warp.h"
 
@@ -40,6 +41,9 @@ void check_global(Agent&, std::uint64_t address, std::uint32_t bytes, Use);
 
 /// Whether the warp knows of the access: it happened before what the warp does now.
 bool happened_before(const Warp&, const Access&);
+
+/// The last write of a byte of shared memory of `of`, or (null) of global memory, in this launch.
+std::optional<Access> last_write(const Warp&, Block* of, std::uint64_t address);
 
 /// Whether the accesses of several clusters to the cell, which nothing orders, race.
 bool crosses(Page&, const Cell&);

@@ -114,6 +114,7 @@ std::string launch_error(const std::vector<Finding>& found) {
 std::string waits_for(const Warp& w) {
   const Block& b = *w.block;
   if (w.state == WarpState::Done) return "has exited";
+  if (spins(w)) return spin_text(w);
   if (w.state == WarpState::AtBarrier) {
     const Barrier& bar = b.barriers[w.barrier];
     return fmt::format("waits at barrier {} ({} of {} threads arrived)", w.barrier, bar.arrived, bar.expected);
@@ -135,19 +136,37 @@ std::string waits_for(const Warp& w) {
   return fmt::format("waits at the cluster's barrier ({} of {} threads arrived)", arrived, live);
 }
 
-void report_deadlock(const Cluster& c) {
+std::string access_text(const Launch& launch, const Access& a) {
+  const Who by = who(launch, a);
+  return fmt::format("block {}, warp {}, lane {} at {}", id_text(by.block), by.warp, a.lane,
+                     full_place(launch.program, launch.program.infos[a.inst]));
+}
+
+void report_deadlock(std::span<const Cluster> clusters, std::uint64_t waiting) {
+  constexpr std::size_t kMostNamed = 16;
   std::string who;
-  const Warp* waiting = nullptr;
-  for (const Block& b : c.blocks) {
-    if (c.blocks.size() > 1) who += fmt::format("{}block {}: ", who.empty() ? "" : "; ", id_text(b.id));
-    for (const Warp& w : b.warps) {
-      who += fmt::format("{}warp {} {}", w.index == 0 ? "" : ", ", w.index, waits_for(w));
-      if (w.state != WarpState::Done && !waiting) waiting = &w;
+  const Warp* first = nullptr;
+  std::size_t named = 0, more = 0;
+  const bool several = clusters.size() > 1 || clusters[0].blocks.size() > 1;
+  for (const Cluster& c : clusters) {
+    if (!c.started) continue;
+    for (const Block& b : c.blocks) {
+      if (several && named < kMostNamed) who += fmt::format("{}block {}: ", who.empty() ? "" : "; ", id_text(b.id));
+      for (const Warp& w : b.warps) {
+        if (w.state != WarpState::Done && !first) first = &w;
+        if (named == kMostNamed) more += w.state != WarpState::Done;
+        else who += fmt::format("{}warp {} {}", w.index == 0 ? "" : ", ", w.index, waits_for(w)), ++named;
+      }
     }
   }
+  if (more) who += fmt::format("; and {} more warps wait", more);
+  if (waiting) who += fmt::format("; {} clusters have not started, as no more fit on the device at a time", waiting);
   // A barrier of the block has been passed and is waited for inside; the cluster's is tried again.
-  const std::uint32_t at = waiting->state == WarpState::AtBarrier ? waiting->pc - 1 : waiting->pc;
-  fault(FindingKind::Deadlock, *waiting, waiting->block->launch->program.code[at], "deadlock: " + who);
+  const std::uint32_t at = first->state == WarpState::AtBarrier ? first->pc - 1 : first->pc;
+  const Program& p = first->block->launch->program;
+  if (spins(*first) && !first->spin->reads().empty())
+    fault(FindingKind::Deadlock, *first, *first->spin->reads()[0].inst, first->spin->reads()[0].lane, "deadlock: " + who);
+  fault(FindingKind::Deadlock, *first, p.code[at], "deadlock: " + who);
 }
 
 }  // namespace kiln::rt::sim

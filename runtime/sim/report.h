@@ -3,6 +3,7 @@
 #include <string>
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "runtime/sim/shadow.h"
@@ -30,8 +31,11 @@ std::array<std::uint32_t, 3> block_id(const Launch&, std::uint64_t cluster, std:
 /// and how many there are beside it.
 std::string launch_error(const std::vector<Finding>&);
 
-/// Throws the Fault of a cluster in which every warp waits.
-[[noreturn]] void report_deadlock(const Cluster&);
+/// "block (0, 0, 0), warp 1, lane 2 at file.cpp:3 …"
+std::string access_text(const Launch&, const Access&);
+
+/// Throws the Fault of clusters in which every warp waits or spins, while so many others have not started.
+[[noreturn]] void report_deadlock(std::span<const Cluster>, std::uint64_t waiting);
 
 /// What a warp that cannot go on waits for: "waits at barrier 0 (32 of 64 threads arrived)", "has exited".
 std::string waits_for(const Warp&);

@@ -22,6 +22,7 @@
 #include "runtime/sim/pending.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/shadow.h"
+#include "runtime/sim/spin.h"
 #include "runtime/sim/tally.h"
 #include "runtime/sim/warpgroup.h"
 #include "runtime/sim/wgmma_watch.h"
@@ -56,6 +57,7 @@ struct Cluster;
 /// Lanes that wait for others: where they continue, and the instruction at which they are joined.
 struct Parked {
   std::uint32_t reconverge, mask, pc;
+  bool operator==(const Parked&) const = default;
 };
 
 /// Lanes that reached an instruction which needs others of the warp too, and wait at it. They need not come back to the
@@ -63,6 +65,7 @@ struct Parked {
 struct Held {
   std::uint32_t mask, pc;
   bool polls = false;  ///< they look again and again: nobody comes to them
+  bool operator==(const Held&) const = default;
 };
 
 enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, AtRegisterPool, AtWarpgroup, Done };
@@ -92,6 +95,11 @@ struct Warp {
   WgmmaWatch wgmma;                        ///< of the registers of those
   std::unique_ptr<Alternative> alternative;  ///< where a register depends on bytes that nobody wrote
   bool replays = false;                      ///< the instruction is executed again, on the alternative registers
+  std::unique_ptr<Spin> spin;                ///< while it is watched
+  std::uint64_t idle_since = 0, idle = 0;    ///< the block's changes when they were last others, and instructions since
+  std::uint64_t spun_since = 0;              ///< the block's changes when …
+  std::uint32_t spun = 0;                    ///< … these lanes were found to spin
+  std::uint32_t doubt = 0;                   ///< times it was watched in vain
   Knowledge order;
   std::size_t allocation_hint = 0;  ///< index in the heap view of the last access
 
@@ -145,6 +153,7 @@ struct Block {
   Tally* tally = nullptr;            ///< of the host thread that runs it
   std::uint64_t instructions = 0;    ///< that its warps have executed; the clock of %clock and %globaltimer
   bool done = false;                 ///< every warp is
+  std::uint64_t* changes = nullptr;  ///< of all that a warp may wait for, by any that it may wait for
 
   std::byte* shared_bytes() { return reinterpret_cast<std::byte*>(shared.data()); }
   std::byte* local_bytes() { return reinterpret_cast<std::byte*>(local.data()); }
@@ -166,11 +175,22 @@ struct Cluster {
   Clock arriving, passed;  ///< at its barrier: of those that arrived, and of the last time it was complete
   Timeline time;
   Findings* findings = nullptr;  ///< of the host thread that runs it
+  std::uint64_t own_changes = 0;
+  bool alone = true;   ///< no other cluster can help it
+  bool stuck = false;  ///< it can go on only if another cluster changes something
 
-  /// `journal`: that of the launch if its clusters may wait for one another, else null.
-  void start(const Launch&, Tally&, Findings&, Journal* journal, std::uint64_t number);
-  /// Runs up to about `quantum` instructions of each block; true when all are done. Throws the Fault of a deadlock.
+  /// What clusters of a launch have in common that may wait for one another.
+  struct Common {
+    Journal journal;
+    std::uint64_t changes = 0;
+  };
+  /// `common`: null where they cannot.
+  void start(const Launch&, Tally&, Findings&, Common* common, std::uint64_t number);
+  /// Runs up to about `quantum` instructions of each block; true when all are done. Throws the Fault of a deadlock, or
+  /// sets `stuck` where another cluster may end it.
   bool run(std::uint64_t quantum);
+  /// Whether a warp of it spins.
+  bool any_spins() const;
   /// Completes the barrier if every live thread of the cluster has arrived, and wakes those that wait.
   void meet_if_all_arrived();
 };

@@ -12,6 +12,9 @@ namespace {
 constexpr std::uint64_t kLook =
     64;  // instructions after which alternative registers may be found to be like the warp's
 
+/// Instructions of a program that may spin between looks at whether it does.
+constexpr std::uint64_t kStretch = 256;
+
 /// `kAlternative`: the warp has alternative registers. True if it returns because that changed.
 template <bool kDebug, bool kAlternative>
 bool run(Warp& w, std::uint64_t end) {
@@ -52,6 +55,26 @@ bool run(Warp& w, std::uint64_t end) {
   return false;
 }
 
+void run(Warp& w, std::uint64_t end) {
+  const bool debug = w.block->launch->debug;
+  for (bool again = true; again;) {
+    if (w.alternative) again = debug ? run<true, true>(w, end) : run<false, true>(w, end);
+    else again = debug ? run<true, false>(w, end) : run<false, false>(w, end);
+  }
+}
+
+/// … instruction by instruction, until it is known whether the warp spins.
+void follow(Warp& w, std::uint64_t end) {
+  std::uint64_t& clock = w.block->instructions;
+  while (w.state == WarpState::Ready && clock < end) {
+    const std::uint64_t before = clock;
+    run(w, clock + 1);
+    if (clock == before) return;  // a debugger holds it
+    if (w.state == WarpState::Ready && look_at_spin(w)) return;
+  }
+  if (w.state != WarpState::Ready) w.spin.reset();
+}
+
 }  // namespace
 
 void run_warp(Warp& w, std::uint64_t quantum) {
@@ -62,11 +85,23 @@ void run_warp(Warp& w, std::uint64_t quantum) {
           fmt::format("an endless loop: the warp has executed {} instructions, as many as KILN_SIM_STEPS allows",
                       w.steps));
   const std::uint64_t end = begin + std::min(quantum, left);
-  for (bool again = true; again;) {
-    if (w.alternative) again = launch.debug ? run<true, true>(w, end) : run<false, true>(w, end);
-    else again = launch.debug ? run<true, false>(w, end) : run<false, false>(w, end);
+  if (w.spin) {
+    if (!spins(w)) w.spin->again(w);
+    w.idle_since = *w.block->changes;
+    follow(w, end);
+  } else if (!launch.program.polls) {
+    run(w, end);
+  } else {
+    // A spinning warp is noticed before its slice is over: there may be thousands.
+    for (std::uint64_t at = begin; at < end && w.state == WarpState::Ready && !w.spin; at = w.block->instructions) {
+      run(w, std::min(end, at + kStretch));
+      if (w.block->instructions == at) break;
+      if (w.state == WarpState::Ready) watch_spin(w, w.block->instructions - at);
+    }
+    if (w.spin) follow(w, end);
   }
   w.steps += w.block->instructions - begin;
+  if (!launch.program.polls && !w.spin && w.state == WarpState::Ready) watch_spin(w, w.block->instructions - begin);
 }
 
 }  // namespace kiln::rt::sim

@@ -29,6 +29,7 @@ void Warpgroup::step(const Warp& w, const Step& s) {
           fmt::format("an instruction of a warpgroup, of which the block has {} of {} warps", b.warps.size() - begin,
                       kWarpgroup));
   const std::uint32_t number = taken_[mine]++;
+  ++*b.changes;
   for (std::uint32_t i = 0; i < kWarpgroup; ++i)
     if (b.warps[begin + i].state == WarpState::Done && taken_[i] <= number)
       fault(FindingKind::Divergence, w, *s.inst,

@@ -156,13 +156,14 @@ TEST(HostilePtx, LabelsStayInTheirFunction) {
   expect_error(kernel("mov.u32 %r1, %r99999999999;"), "%r99999999999");
 }
 
-TEST(HostilePtx, EndlessLoopsReachTheLimit) {
+TEST(HostilePtx, EndlessLoopsEnd) {
   const Knob limit("KILN_SIM_STEPS", "100000");
+  expect_error(kernel("L: add.u32 %r2, %r2, 1; bra L;"), "an endless loop: the warp has executed 100000 instructions");
   expect_error(kernel("L: bra L;"), "an endless loop");
   expect_error(kernel("L: setp.eq.u32 %p1, %r1, %r1; @%p1 bra L;"), "an endless loop");
-  expect_error(kernel("L: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "an endless loop");
+  expect_error(kernel("L: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "deadlock: ");
   expect_error(kernel("L: atom.global.add.u32 %r1, [%rd1], 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"),
-               "an endless loop");
+               "deadlock: ");
 }
 
 TEST(HostilePtx, TangledBranchesAreAnalysedOrRefusedInTime) {

@@ -308,7 +308,7 @@ TEST_F(KilnSim, TheDebuggerReadsItsCommands) {
 TEST_F(KilnSim, AnInterruptStopsTheKernelAtThePrompt) {
   write("k.ptx",
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<2>;\nmov.u32 "
-        "%r1, 7;\nL: bra L;\n}\n");
+        "%r1, 7;\nL: add.u32 %r0, %r0, 1; bra L;\n}\n");
   // The first stop is at the kernel's beginning; from then on an interrupt asks for another.
   const ProcessResult r =
       run_shell("cd " + folder_.path().string() + "; mkfifo in; " + (bin_dir() / "kiln-sim").string() +

@@ -311,7 +311,7 @@ TEST(Reports, ShadowsHaveALimit) {
 }
 TEST(Reports, AnEndlessLoopIsFound) {
   const Knob steps("KILN_SIM_STEPS", "10000");
-  const std::vector<Finding> found = findings_of("LOOP: bra LOOP;", {{3, 1, 1}, {64, 1, 1}, 0});
+  const std::vector<Finding> found = findings_of("LOOP: add.u32 %r9, %r9, 1; bra LOOP;", {{3, 1, 1}, {64, 1, 1}, 0});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, FindingKind::Limit);
   EXPECT_THAT(found[0].message, AllOf(HasSubstr("an endless loop: the warp has executed 10000 instructions"),

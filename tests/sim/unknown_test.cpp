@@ -131,10 +131,28 @@ TEST_F(Unknown, EveryComputationPassesThemOn) {
                            "setp.eq.u32 %p1, %r3, 77; selp.u32 %r9, 1, 2, %p1;",
                            "setp.eq.u32 %p1, %r3, 77; @%p1 mov.u32 %r9, 1;",
                            "setp.ne.u32 %p1, %r3, 77; not.pred %p2, %p1; selp.u32 %r9, 1, 2, %p2;",
+                           "popc.b32 %r9, %r3; and.b32 %r9, %r9, 31;",
+                           "xor.b32 %r6, %r2, 64; ld.shared.b32 %r6, [%r6]; sub.u32 %r9, %r3, %r6;",
+                           "xor.b32 %r6, %r2, 64; ld.shared.b32 %r6, [%r6]; xor.b32 %r9, %r3, %r6;",
+                           "ld.shared.b32 %r6, [%r2+128]; st.shared.b32 [%r2+256], %r6; ld.shared.b32 %r6, [%r2+256]; "
+                           "sub.u32 %r9, %r3, %r6;",
+                           "shr.s32 %r6, %r3, 31; popc.b32 %r6, %r6; popc.b32 %r9, %r3; xor.b32 %r9, %r9, %r6; and.b32 "
+                           "%r9, %r9, 31;",
                            "add.cc.u32 %r6, %r3, 1; addc.u32 %r9, %r5, 0;",
                            "mov.b32 {%rs2, %rs3}, %r3; mov.b32 %r9, {%rs3, %rs1};",
                            "cvt.u64.u32 %rd3, %r3; shr.u64 %rd3, %rd3, 8; cvt.u32.u64 %r9, %rd3;"})
     expect_needed(kUnwritten + "mov.b16 %rs1, 1;" + step, kStored);
+}
+
+TEST_F(Unknown, WhatDoesNotDependOnThemIsNone) {
+  // The same bytes, by whatever way they came: twice from memory, through another word, from another lane.
+  for (const char* step : {"sub.u32 %r9, %r3, %r3;", "ld.shared.b32 %r6, [%r2]; sub.u32 %r9, %r3, %r6;",
+                           "st.shared.b32 [%r2+256], %r3; ld.shared.b32 %r6, [%r2+256]; sub.u32 %r9, %r3, %r6;",
+                           "st.shared.b32 [%r2+256], %r3; st.shared.b32 [%r2+384], %r3; ld.shared.b32 %r6, [%r2+256]; "
+                           "ld.shared.b32 %r7, [%r2+384]; xor.b32 %r9, %r6, %r7;",
+                           "and.b32 %r9, %r3, 0;", "mul.lo.u32 %r9, %r3, 0;", "or.b32 %r9, %r3, -1;",
+                           "popc.b32 %r6, %r3; not.b32 %r7, %r3; popc.b32 %r7, %r7; add.u32 %r9, %r6, %r7;"})
+    EXPECT_EQ(findings_of(kUnwritten + step).size(), 0u) << step;
 }
 
 TEST_F(Unknown, PartsOfARegisterAreApart) {
