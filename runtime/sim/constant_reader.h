@@ -1,8 +1,6 @@
-// Constant expressions of a PTX text: numbers, WARP_SZ, and the operators of C on them. Integers have 64 bits, signed or
-// not as in C; floats are of double precision.
+// Constant expressions of a PTX text: numbers, WARP_SZ, and the operators of C on them. Integers have 64 bits, signed
+// or not as in C; floats are of double precision.
 #pragma once
-#include <fmt/format.h>
-
 #include "runtime/sim/token_reader.h"
 
 namespace kiln::rt::sim::ptx {
@@ -50,7 +48,9 @@ class ConstantReader : protected TokenReader {
 
   static Value of(std::uint64_t v, bool is_unsigned = false) { return {v, 0, false, is_unsigned}; }
   static double real(const Value& v) {
-    return v.real ? v.d : v.is_unsigned ? static_cast<double>(v.bits) : static_cast<double>(static_cast<std::int64_t>(v.bits));
+    return v.real          ? v.d
+           : v.is_unsigned ? static_cast<double>(v.bits)
+                           : static_cast<double>(static_cast<std::int64_t>(v.bits));
   }
   static bool truth(const Value& v) { return v.real ? v.d != 0 : v.bits != 0; }
   static bool is_cast(const Token& t) { return t.is(".s64") || t.is(".u64"); }
@@ -65,8 +65,10 @@ class ConstantReader : protected TokenReader {
 
   /// The binary operator that comes next; level 0: none.
   Operator next_operator() const {
-    static constexpr Operator kTwo[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}};
-    static constexpr Operator kOne[] = {{"|", 3}, {"^", 4}, {"&", 5}, {"<", 7}, {">", 7}, {"+", 9}, {"-", 9}, {"*", 10}, {"/", 10}};
+    static constexpr Operator kTwo[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6},
+                                        {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}};
+    static constexpr Operator kOne[] = {{"|", 3}, {"^", 4}, {"&", 5},  {"<", 7}, {">", 7},
+                                        {"+", 9}, {"-", 9}, {"*", 10}, {"/", 10}};
     const Token &a = peek(), &b = peek(1);
     if (a.is("%")) return {"%", 10};
     if (a.kind != Token::Kind::Punct) return {"", 0};
@@ -115,7 +117,7 @@ class ConstantReader : protected TokenReader {
         if (op == "&&") return of(a != 0 && b != 0);
         if (op == "||") return of(a != 0 || b != 0);
     }
-    fail(fmt::format("'{}' of floats", op));
+    fail(quoted(op) + " of floats");
   }
 
   Value of_integers(std::string_view op, const Value& x, const Value& y) {
@@ -130,7 +132,8 @@ class ConstantReader : protected TokenReader {
     if (op == ">=") return of(u ? a >= b : sa >= sb);
     if (op == "<<") return of(b < 64 ? a << b : 0, x.is_unsigned);
     if (op == ">>")
-      return of(x.is_unsigned ? (b < 64 ? a >> b : 0) : static_cast<std::uint64_t>(sa >> (b < 63 ? b : 63)), x.is_unsigned);
+      return of(x.is_unsigned ? (b < 64 ? a >> b : 0) : static_cast<std::uint64_t>(sa >> (b < 63 ? b : 63)),
+                x.is_unsigned);
     switch (op[0]) {
       case '<': return of(u ? a < b : sa < sb);
       case '>': return of(u ? a > b : sa > sb);

@@ -103,11 +103,11 @@ class Decoder {
   std::vector<Ref> pending_;                // operands of the instruction being decoded
   std::vector<OperandUse> pending_uses_;
   std::vector<Flow> flows_;
-  Flow flow_ = Flow::Next;   // of the instruction being decoded
-  bool skip_ = false;        // it leaves none
-  std::map<Ref, std::string_view> watched_;    // registers that a wgmma names
-  std::vector<std::uint32_t> wgmmas_;          // instructions
-  std::uint32_t words_ = 0;  // of the register file so far
+  Flow flow_ = Flow::Next;                   // of the instruction being decoded
+  bool skip_ = false;                        // it leaves none
+  std::map<Ref, std::string_view> watched_;  // registers that a wgmma names
+  std::vector<std::uint32_t> wgmmas_;        // instructions
+  std::uint32_t words_ = 0;                  // of the register file so far
   std::uint32_t pred_words_ = 0, pred_free_ = 0;
   std::uint32_t shared_at_ = kSharedBase, local_at_ = 0;
   Ref carry_ = 0, sink32_ = 0, sink64_ = 0, sink_pred_ = 0;

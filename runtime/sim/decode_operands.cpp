@@ -83,7 +83,8 @@ bool is_environment(std::string_view name) {
   name.remove_prefix(kPrefix.size());
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() && number < 32 && (name.size() == 1 || name[0] != '0');
+  return error == std::errc() && end == name.data() + name.size() && number < 32 &&
+         (name.size() == 1 || name[0] != '0');
 }
 
 std::optional<SpecialName> find_special(std::string_view name) {
@@ -248,7 +249,8 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
     }
     case Kind::Special:
       if (t == Ty::pred && o.name == "%is_explicit_cluster") return special(o.name, false, s);
-      if (t == Ty::pred || bits(t) < 32 || o.name == "%is_explicit_cluster") fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
+      if (t == Ty::pred || bits(t) < 32 || o.name == "%is_explicit_cluster")
+        fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
       return special(o.name, wide, s);
     case Kind::Symbol: {
       const Place p = find(o, s);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <set>
 #include <utility>
 
 #include "runtime/base/env.h"
@@ -39,6 +40,29 @@ class Debugged {
  private:
   DebugHook* hook_;
   std::optional<Interrupts> interrupts_;
+};
+
+/// Numbers of the simulators that there are, so that messages tell them apart: one of the process's few globals.
+class Numbers {
+ public:
+  int take() {
+    const std::scoped_lock lock(mutex_);
+    int n = 1;
+    while (!taken_.insert(n).second) ++n;
+    return n;
+  }
+  void give_back(int n) {
+    const std::scoped_lock lock(mutex_);
+    taken_.erase(n);
+  }
+  static Numbers& all() {
+    static Numbers numbers;
+    return numbers;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<int> taken_;
 };
 
 constexpr std::size_t kTotalMemory = std::size_t{139} << 30;
@@ -127,7 +151,8 @@ std::uint32_t SimKernel::resident_clusters() const {
 
 void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* params, std::size_t bytes) {
   if (&stream.device() != device_.get())
-    throw DeviceError(fmt::format("kernel {} is loaded on another device than the stream's", image_.name));
+    throw DeviceError(fmt::format("kernel {} is loaded on another device than the stream's: {}, the stream is of {}",
+                                  image_.name, device_->name(), stream.device().name()));
   if (bytes != program_->param_bytes)
     throw DeviceError(fmt::format("kernel {} takes {} bytes of parameters, the launch gives {}", image_.name,
                                   program_->param_bytes, bytes));
@@ -145,13 +170,19 @@ void SimKernel::launch(StreamImpl& stream, const LaunchDims& dims, const void* p
 SimDevice::SimDevice(Arch arch, int sms)
     : arch_(arch),
       sms_(sms),
+      number_(Numbers::all().take()),
       checks_(Checks::parse(env::KILN_SIM_CHECK())),
       heap_(kTotalMemory, checks_.races || checks_.uninit) {
   open_profile(*this);
 }
-SimDevice::~SimDevice() { close_profile(*this); }
+SimDevice::~SimDevice() {
+  close_profile(*this);
+  Numbers::all().give_back(number_);
+}
 
-std::string SimDevice::name() const { return fmt::format("simulator ({}, {} SMs)", target(), sms_); }
+std::string SimDevice::name() const {
+  return fmt::format("simulator {}({}, {} SMs)", number_ == 1 ? "" : fmt::format("{} ", number_), target(), sms_);
+}
 
 std::vector<Finding> SimDevice::findings() const {
   const std::scoped_lock lock(mutex_);
@@ -235,6 +266,11 @@ void SimDevice::run(const Program& program, const KernelImage& image, const Laun
   if (shared > max_shared_bytes())
     throw DeviceError(fmt::format("kernel {} needs {} bytes of shared memory, {} has {}", program.kernel, shared,
                                   target(), max_shared_bytes()));
+  constexpr std::array<std::uint32_t, 3> kMostBlocks{0x7FFFFFFF, 65535, 65535};
+  for (std::size_t i = 0; i < 3; ++i)
+    if (dims.grid[i] == 0 || dims.grid[i] > kMostBlocks[i])
+      throw DeviceError(fmt::format("kernel {}: {} blocks along {}; must be 1 to {}", program.kernel, dims.grid[i],
+                                    "xyz"[i], kMostBlocks[i]));
   for (std::size_t i = 0; i < 3; ++i)
     if (dims.grid[i] % recipe.cluster[i])
       throw DeviceError(fmt::format("kernel {}: {} blocks along {}, which is no multiple of the cluster's {}",

@@ -76,6 +76,7 @@ class SimDevice final : public DeviceImpl {
 
   const Arch arch_;
   const int sms_;
+  const int number_;  ///< among the simulators that there are
   const Checks checks_;
   Heap heap_;
   std::uint32_t launches_ = 0;

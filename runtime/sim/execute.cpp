@@ -273,7 +273,8 @@ void Cluster::start(const Launch& launch, Tally& tally, Findings& found, Common*
   passed.clear();
   blocks.resize(launch.cluster_blocks());
   pending.start(launch.schedule, n, changes);
-  time.start(blocks.size() * ((launch.threads() + kLanes - 1) / kLanes), launch.checks.races, common ? &common->journal : nullptr);
+  time.start(blocks.size() * ((launch.threads() + kLanes - 1) / kLanes), launch.checks.races,
+             common ? &common->journal : nullptr);
   for (std::uint32_t r = 0; r < blocks.size(); ++r) {
     blocks[r].changes = changes;
     blocks[r].start(launch, tally, *this, n, r);

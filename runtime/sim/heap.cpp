@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "runtime/base/error.h"
@@ -63,7 +64,16 @@ Heap::~Heap() {
 }
 
 Heap::Region Heap::map(std::size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Where the host maps nothing by itself, one after another: a program's addresses, and so its messages, are the same
+  // on each run. One of the process's few globals, as the address space is the process's.
+  constexpr std::uint64_t kBegin = 0x200000000000, kEnd = 0x500000000000;
+  static std::atomic<std::uint64_t> next{kBegin};
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::uint64_t hint = next.fetch_add((bytes + kGap - 1) / kGap * kGap, std::memory_order_relaxed);
+  void* p = MAP_FAILED;
+  if (hint + bytes <= kEnd)
+    p = mmap(reinterpret_cast<void*>(hint), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+  if (p == MAP_FAILED) p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (p == MAP_FAILED) return {};
   return {static_cast<std::byte*>(p), bytes};
 }

@@ -23,7 +23,8 @@ bool is_register_name(std::string_view s) { return !s.empty() && s[0] == '%'; }
 
 class Parser : VariableReader {
  public:
-  Parser(Module& module, std::vector<Token> tokens) : VariableReader(std::move(tokens)), module_(module), names_(module) {}
+  Parser(Module& module, std::vector<Token> tokens)
+      : VariableReader(std::move(tokens)), module_(module), names_(module) {}
 
   void run() {
     while (peek().kind != Token::Kind::End) toplevel();

@@ -190,9 +190,9 @@ struct Program : std::enable_shared_from_this<Program> {
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  ///< blocks of a cluster that the PTX requires
   std::uint32_t maxnreg = 0, minnctapersm = 0;    ///< 0: not given
   bool communicates = false;                      ///< has operations by which blocks may see each other's progress
-  bool polls = false;                             ///< has operations with which a thread may wait for a change of memory
-  std::vector<std::string_view> watched;          ///< names of the registers that a wgmma names
-  std::vector<std::int32_t> watch_numbers;        ///< of each 32 words of the register file: index in watched, or -1
+  bool polls = false;                       ///< has operations with which a thread may wait for a change of memory
+  std::vector<std::string_view> watched;    ///< names of the registers that a wgmma names
+  std::vector<std::int32_t> watch_numbers;  ///< of each 32 words of the register file: index in watched, or -1
 
   OperandUse use(const Inst& in, std::size_t operand) const {
     return operand_uses[static_cast<std::size_t>(in.ops - operand_pool.data()) + operand];
@@ -200,7 +200,8 @@ struct Program : std::enable_shared_from_this<Program> {
   /// Index in `watched` of an operand, or -1.
   std::int32_t watch_number(const Inst& in, std::size_t operand) const {
     const Ref r = in.ops[operand];
-    return r < 0 || use(in, operand).role == OperandRole::None ? -1 : watch_numbers[static_cast<std::size_t>(r) / kLanes];
+    return r < 0 || use(in, operand).role == OperandRole::None ? -1
+                                                               : watch_numbers[static_cast<std::size_t>(r) / kLanes];
   }
 };
 

@@ -44,7 +44,8 @@ bool Scope::overlaps(std::string_view name, std::uint32_t count) const {
   for (auto r = regs.lower_bound(name); r != regs.end() && r->first.starts_with(name); ++r)
     if (const auto n = number(r->first.substr(name.size())); n && *n < count) return true;
   for (const auto& [other, range] : ranges)
-    if (range.second && count && (holds_names(other, range.second, name) || holds_names(name, count, other))) return true;
+    if (range.second && count && (holds_names(other, range.second, name) || holds_names(name, count, other)))
+      return true;
   return false;
 }
 

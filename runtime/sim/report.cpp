@@ -165,7 +165,8 @@ void report_deadlock(std::span<const Cluster> clusters, std::uint64_t waiting) {
   const std::uint32_t at = first->state == WarpState::AtBarrier ? first->pc - 1 : first->pc;
   const Program& p = first->block->launch->program;
   if (spins(*first) && !first->spin->reads().empty())
-    fault(FindingKind::Deadlock, *first, *first->spin->reads()[0].inst, first->spin->reads()[0].lane, "deadlock: " + who);
+    fault(FindingKind::Deadlock, *first, *first->spin->reads()[0].inst, first->spin->reads()[0].lane,
+          "deadlock: " + who);
   fault(FindingKind::Deadlock, *first, p.code[at], "deadlock: " + who);
 }
 

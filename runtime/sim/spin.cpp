@@ -36,8 +36,8 @@ void Spin::remember(const Warp& w) {
 }
 
 bool Spin::same(const Warp& w) const {
-  return w.active == active_ && w.reconverge == reconverge_ && w.parked == parked_ && w.held == held_ && !w.alternative &&
-         std::memcmp(w.regs, registers_.data(), registers_.size() * sizeof(std::uint32_t)) == 0;
+  return w.active == active_ && w.reconverge == reconverge_ && w.parked == parked_ && w.held == held_ &&
+         !w.alternative && std::memcmp(w.regs, registers_.data(), registers_.size() * sizeof(std::uint32_t)) == 0;
 }
 
 bool Spin::returned(const Warp& w) {
@@ -113,8 +113,7 @@ std::string value_text(const std::byte* at, const Inst& in) {
 
 std::string read_text(const Warp& w, const Spin::Read& r) {
   const Launch& launch = *w.block->launch;
-  std::byte* const at =
-      r.shared ? r.shared->shared_bytes() + r.address : reinterpret_cast<std::byte*>(r.address);
+  std::byte* const at = r.shared ? r.shared->shared_bytes() + r.address : reinterpret_cast<std::byte*>(r.address);
   std::string where = fmt::format("shared memory at 0x{:x}", r.address);
   if (r.shared && r.shared != w.block) where += fmt::format(" of block {}", id_text(r.shared->id));
   if (!r.shared) {
@@ -140,7 +139,8 @@ std::string spin_text(const Warp& w) {
     const std::pair place{r.shared, r.address};
     if (named.size() == kMostNamed || std::find(named.begin(), named.end(), place) != named.end()) continue;
     named.push_back(place);
-    text += fmt::format("{}{} at {}", text.empty() ? "spins on " : " and ", read_text(w, r), full_place(p, p.infos[r.inst->info]));
+    text += fmt::format("{}{} at {}", text.empty() ? "spins on " : " and ", read_text(w, r),
+                        full_place(p, p.infos[r.inst->info]));
   }
   return text;
 }

@@ -61,7 +61,8 @@ class Spin {
   std::vector<Read> reads_;
 };
 
-/// The warp has executed so many instructions and is ready for more: begins to watch it if nothing has changed for long.
+/// The warp has executed so many instructions and is ready for more: begins to watch it if nothing has changed for
+/// long.
 void watch_spin(Warp&, std::uint64_t executed);
 /// The warp spins: it need not run until something changes.
 bool spins(const Warp&);

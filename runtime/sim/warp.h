@@ -68,7 +68,15 @@ struct Held {
   bool operator==(const Held&) const = default;
 };
 
-enum class WarpState : std::uint8_t { Ready, AtBarrier, AtClusterBarrier, AtMbarrier, AtRegisterPool, AtWarpgroup, Done };
+enum class WarpState : std::uint8_t {
+  Ready,
+  AtBarrier,
+  AtClusterBarrier,
+  AtMbarrier,
+  AtRegisterPool,
+  AtWarpgroup,
+  Done
+};
 
 struct Warp {
   Block* block = nullptr;

@@ -323,9 +323,7 @@ void read_operands(Form& f, Kind& kind) {
   if (half) read_transposition(f, count - 1, kind, kTransB);
 }
 
-Handler without_operands(Form& f, Handler h) {
-  return f.count() == 0 ? h : nullptr;
-}
+Handler without_operands(Form& f, Handler h) { return f.count() == 0 ? h : nullptr; }
 
 }  // namespace
 

@@ -436,7 +436,8 @@ TEST(Debugger, IsAskedToStopByAnotherThread) {
     return stopped == 4 ? Resume::Abort : Resume::Continue;
   });
   const std::string endless =
-      ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r1;\nLOOP: add.u32 %r1, %r1, 1; bra LOOP;\n}\n";
+      ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r1;\nLOOP: add.u32 %r1, %r1, "
+      "1; bra LOOP;\n}\n";
   EXPECT_THAT([&] { run(device, endless, "k", {}, Params()); },
               testing::ThrowsMessage<DeviceError>(HasSubstr("ended in the debugger")));
   EXPECT_EQ(stopped, 4);

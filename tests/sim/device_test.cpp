@@ -6,8 +6,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/sim/heap.h"
-#include "tests/support/knob.h"
 #include "tests/sim/ptx_fixture.h"
+#include "tests/support/knob.h"
 
 namespace kiln::test {
 namespace {
@@ -48,9 +48,36 @@ class Simulator : public ::testing::Test {
   Stream stream_{device_};
 };
 
+TEST_F(Simulator, GridsHaveTheLimitsOfAGpu) {
+  const auto kernel =
+      load(device_, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  ret;\n}\n", "k");
+  const auto refusal = [&](const std::array<std::uint32_t, 3>& grid) {
+    try {
+      launch(stream_, *kernel, {grid}, {});
+    } catch (const DeviceError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal({1, 70000, 1}), ::testing::HasSubstr("kernel k: 70000 blocks along y; must be 1 to 65535"));
+  EXPECT_THAT(refusal({1, 1, 65536}), ::testing::HasSubstr("65536 blocks along z; must be 1 to 65535"));
+  EXPECT_EQ(refusal({70000, 1, 1}), "");
+}
+TEST_F(Simulator, ADeviceMismatchTellsThemApart) {
+  const auto kernel =
+      load(device_, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  ret;\n}\n", "k");
+  const Device other = Device::simulator("sm_80");
+  const Stream stream(other);
+  EXPECT_THAT([&] { launch(stream, *kernel, {}, {}); },
+              ::testing::ThrowsMessage<DeviceError>(::testing::AllOf(
+                  ::testing::HasSubstr("loaded on another device than the stream's: simulator (sm_80, "),
+                  ::testing::HasSubstr("the stream is of simulator 2 (sm_80, "))));
+}
+
 TEST_F(Simulator, TellsWhatItIs) {
   const Device d = Device::simulator("sm_90a", 7);
-  EXPECT_EQ(d.name(), "simulator (sm_90a, 7 SMs)");
+  EXPECT_EQ(d.name(), "simulator 2 (sm_90a, 7 SMs)");  // beside the fixture's
+  EXPECT_EQ(device_.name().substr(0, 17), "simulator (sm_80,");
   EXPECT_EQ(d.target(), "sm_90a");
   EXPECT_EQ(d.sm_count(), 7);
   EXPECT_EQ(d.ptx_version(), 90);

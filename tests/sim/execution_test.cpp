@@ -218,9 +218,8 @@ TEST(Special, RegistersDescribeThread) {
       "mov.u32 %r2, %laneid; mov.u32 %r3, %warpid; mov.u32 %r4, %nwarpid; mad.lo.u32 %r9, %r3, 100, %r2; mad.lo.u32 "
       "%r9, %r4, 10000, %r9;",
       [](U32 t) { return 20000 + t % 64 / 32 * 100 + t % 32; }, {{2, 1, 1}, {64, 1, 1}, 0});
-  expect_each(
-      "mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r9, %r2, 100, %r3;",
-      [](U32 t) { return 300 + t / 32; }, {{3, 1, 1}, {32, 1, 1}, 0});
+  expect_each("mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r9, %r2, 100, %r3;",
+              [](U32 t) { return 300 + t / 32; }, {{3, 1, 1}, {32, 1, 1}, 0});
   expect_each("mov.u32 %r9, %lanemask_lt;", [](U32 t) { return (1u << t) - 1; });
   expect_each("mov.u32 %r9, %lanemask_ge;", [](U32 t) { return ~((1u << t) - 1); });
   expect_each("mov.u32 %r2, %dynamic_smem_size; mov.u32 %r9, %r2;", [](U32) { return 512u; },

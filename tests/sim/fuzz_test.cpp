@@ -11,8 +11,8 @@
 
 #include "runtime/base/error.h"
 #include "tests/sim/data_files.h"
-#include "tests/support/knob.h"
 #include "tests/sim/ptx_fixture.h"
+#include "tests/support/knob.h"
 
 namespace kiln::test {
 namespace {
@@ -162,8 +162,7 @@ TEST(HostilePtx, EndlessLoopsEnd) {
   expect_error(kernel("L: bra L;"), "an endless loop");
   expect_error(kernel("L: setp.eq.u32 %p1, %r1, %r1; @%p1 bra L;"), "an endless loop");
   expect_error(kernel("L: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "deadlock: ");
-  expect_error(kernel("L: atom.global.add.u32 %r1, [%rd1], 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"),
-               "deadlock: ");
+  expect_error(kernel("L: atom.global.add.u32 %r1, [%rd1], 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "deadlock: ");
 }
 
 TEST(HostilePtx, TangledBranchesAreAnalysedOrRefusedInTime) {

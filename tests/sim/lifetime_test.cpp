@@ -96,11 +96,12 @@ TEST(MbarrierLifetime, CopiesAreIssuedBehindTheInitialisationToo) {
   };
   const std::vector<U32> data{1, 2, 3, 4};
   EXPECT_EQ(fault(with("bar.sync 0;"), kTwoWarps, data), "no fault");
-  EXPECT_THAT(fault(with(""), kTwoWarps, data), AllOf(HasSubstr("race on shared memory with warp 0, lane 0 at"),
-                                                      HasSubstr("mbarrier.init.shared::cta")));
+  EXPECT_THAT(fault(with(""), kTwoWarps, data),
+              AllOf(HasSubstr("race on shared memory with warp 0, lane 0 at"), HasSubstr("mbarrier.init.shared::cta")));
 }
 
-/// %r6: this lane's word in the other block; %p1: block 1, which runs on first where both meet; both have written theirs.
+/// %r6: this lane's word in the other block; %p1: block 1, which runs on first where both meet; both have written
+/// theirs.
 const std::string kPeer =
     ".shared .align 16 .b8 tile[512]; mov.u32 %r4, tile; shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r4; st.shared.b32 "
     "[%r2], %r1; mov.u32 %r7, %cluster_ctarank; xor.b32 %r8, %r7, 1; mapa.shared::cluster.u32 %r6, %r2, %r8; "
@@ -126,7 +127,8 @@ TEST(BlockLifetime, APeersAccessIsOrderedBeforeTheExit) {
 TEST(BlockLifetime, OneOfItsWarpsMustKnow) {
   // Block 1 says that it is done by arriving at an mbarrier of block 0, which waits there.
   const auto with = [](const std::string& wait) {
-    return ".shared .align 8 .b8 bar[8]; mov.u32 %r10, bar; setp.eq.u32 %p5, %r1, 0; @%p5 mbarrier.init.shared::cta.b64 "
+    return ".shared .align 8 .b8 bar[8]; mov.u32 %r10, bar; setp.eq.u32 %p5, %r1, 0; @%p5 "
+           "mbarrier.init.shared::cta.b64 "
            "[%r10], 32; fence.mbarrier_init.release.cluster;" +
            kPeer +
            "@!%p1 bra OTHER; ld.shared::cluster.b32 %r9, [%r6]; mapa.shared::cluster.u32 %r12, %r10, %r8; "
@@ -134,9 +136,9 @@ TEST(BlockLifetime, OneOfItsWarpsMustKnow) {
            wait + "\nEND:";
   };
   under_every_schedule([&] {
-    EXPECT_EQ(fault(with("W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra W;"),
-                    kPair),
-              "no fault");
+    EXPECT_EQ(
+        fault(with("W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra W;"), kPair),
+        "no fault");
   });
   EXPECT_THAT(fault(with(""), kPair), HasSubstr("race on shared memory with the exit of block (0, 0, 0)"));
 }
@@ -167,7 +169,8 @@ TEST(BlockLifetime, CopiesAreWaitedForUnderEverySchedule) {
 }
 TEST(BlockLifetime, StoresInAPeerAreWaitedForThere) {
   const auto with = [](const std::string& wait) {
-    return ".shared .align 8 .b8 bar[8]; mov.u32 %r10, bar; setp.eq.u32 %p5, %r1, 0; @%p5 mbarrier.init.shared::cta.b64 "
+    return ".shared .align 8 .b8 bar[8]; mov.u32 %r10, bar; setp.eq.u32 %p5, %r1, 0; @%p5 "
+           "mbarrier.init.shared::cta.b64 "
            "[%r10], 1; @%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 128; "
            "fence.mbarrier_init.release.cluster;" +
            kPeer +
@@ -176,9 +179,9 @@ TEST(BlockLifetime, StoresInAPeerAreWaitedForThere) {
            wait + "\nEND:";
   };
   under_every_schedule([&] {
-    EXPECT_EQ(fault(with("W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra W;"),
-                    kPair),
-              "no fault");
+    EXPECT_EQ(
+        fault(with("W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra W;"), kPair),
+        "no fault");
     EXPECT_THAT(fault(with(""), kPair),
                 HasSubstr("the block whose shared memory is written exits without having waited for it"));
   });

@@ -41,7 +41,8 @@ std::string kernel(const Module& m, const std::string& body) {
   const bool wide = m.version >= "8.3";
   return ".version " + m.version + "\n.target " + m.target +
          "\n.address_size 64\n.global .align 16 .b8 gv[64];\n.visible .entry k(.param .u64 p0)\n{\n"
-         "  .reg .pred %p<9>; .reg .b16 %rs<20>; .reg .b32 %r<20>; .reg .b64 %rd<16>; .reg .f32 %f<9>; .reg .f64 %fd<9>;" +
+         "  .reg .pred %p<9>; .reg .b16 %rs<20>; .reg .b32 %r<20>; .reg .b64 %rd<16>; .reg .f32 %f<9>; .reg .f64 "
+         "%fd<9>;" +
          (wide ? " .reg .b128 %q<4>;" : "") + "\n" + body + "\n  ret;\n}\n";
 }
 
@@ -73,7 +74,8 @@ std::set<std::size_t> refused_by(const std::filesystem::path& tool, const Module
     std::istringstream log(a.log);
     for (std::string line; std::getline(log, line);) {
       const std::size_t at = line.find(", line "), error = std::min(line.find("; error"), line.find("; fatal"));
-      if (at != std::string::npos && error != std::string::npos) lines.insert(std::stoul(line.substr(at + 7)) - kFirstLine);
+      if (at != std::string::npos && error != std::string::npos)
+        lines.insert(std::stoul(line.substr(at + 7)) - kFirstLine);
     }
     if (lines.empty()) {
       ADD_FAILURE() << m.target << " " << m.version << ": " << a.log;
@@ -101,7 +103,8 @@ TEST(Needs, AreThoseOfTheAssembler) {
     const Device& on = m.target == "sm_90a" ? hopper : m.target == "sm_100a" ? blackwell : device;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::string why = refusal(on, m, all[i]);
-      EXPECT_EQ(why.empty(), !refused.contains(i)) << m.target << ", PTX " << m.version << ": " << all[i] << "\n" << why;
+      EXPECT_EQ(why.empty(), !refused.contains(i)) << m.target << ", PTX " << m.version << ": " << all[i] << "\n"
+                                                   << why;
     }
   }
 }

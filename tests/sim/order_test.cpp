@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "runtime/sim/shadow.h"
-#include "tests/support/knob.h"
 #include "tests/sim/thread_program.h"
+#include "tests/support/knob.h"
 
 namespace kiln::test {
 namespace {

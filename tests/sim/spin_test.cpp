@@ -26,20 +26,23 @@ std::string fault(const std::string& body, const Shape& shape, const std::string
 
 TEST(Spins, OnAFlagThatNobodySetsAreADeadlock) {
   for (const char* load : {"ld.volatile.global.b32", "ld.acquire.gpu.global.b32", "ld.relaxed.gpu.global.b32"})
-    EXPECT_THAT(fault("LOOP: " + std::string(load) + " %r2, [%rd2+8]; setp.eq.u32 %p1, %r2, 0; @%p1 bra LOOP;", kOneWarp),
-                AllOf(HasSubstr("deadlock: warp 0 spins on byte 8 of the allocation 0x"),
-                      HasSubstr("(it holds 0x0, nobody has written it in this launch) at ptx line 15: " + std::string(load)),
-                      HasSubstr("(block (0, 0, 0), warp 0, lane 0, thread (0, 0, 0); ptx line 15")))
+    EXPECT_THAT(
+        fault("LOOP: " + std::string(load) + " %r2, [%rd2+8]; setp.eq.u32 %p1, %r2, 0; @%p1 bra LOOP;", kOneWarp),
+        AllOf(HasSubstr("deadlock: warp 0 spins on byte 8 of the allocation 0x"),
+              HasSubstr("(it holds 0x0, nobody has written it in this launch) at ptx line 15: " + std::string(load)),
+              HasSubstr("(block (0, 0, 0), warp 0, lane 0, thread (0, 0, 0); ptx line 15")))
         << load;
 }
 TEST(Spins, OnSharedMemoryNameTheLastWriter) {
-  const std::string flag = ".shared .align 4 .b32 flag; mov.u32 %r4, flag; setp.lt.u32 %p2, %r1, 32; setp.eq.u32 %p3, "
-                           "%r1, 0; @%p3 st.shared.b32 [%r4], 7; bar.sync 0; @!%p2 bra END;\n";
-  EXPECT_THAT(fault(flag + "LOOP: ld.acquire.cta.shared.b32 %r2, [%r4]; setp.ne.u32 %p1, %r2, 8; @%p1 bra LOOP;\nEND:",
-                    kTwoWarps),
-              AllOf(HasSubstr("deadlock: warp 0 spins on shared memory at 0x400 (it holds 0x7, last written by block (0, "
-                              "0, 0), warp 0, lane 0 at ptx line 15: @%p3 st.shared.b32 [%r4], 7) at ptx line 16"),
-                    HasSubstr(", warp 1 has exited")));
+  const std::string flag =
+      ".shared .align 4 .b32 flag; mov.u32 %r4, flag; setp.lt.u32 %p2, %r1, 32; setp.eq.u32 %p3, "
+      "%r1, 0; @%p3 st.shared.b32 [%r4], 7; bar.sync 0; @!%p2 bra END;\n";
+  EXPECT_THAT(
+      fault(flag + "LOOP: ld.acquire.cta.shared.b32 %r2, [%r4]; setp.ne.u32 %p1, %r2, 8; @%p1 bra LOOP;\nEND:",
+            kTwoWarps),
+      AllOf(HasSubstr("deadlock: warp 0 spins on shared memory at 0x400 (it holds 0x7, last written by block (0, "
+                      "0, 0), warp 0, lane 0 at ptx line 15: @%p3 st.shared.b32 [%r4], 7) at ptx line 16"),
+            HasSubstr(", warp 1 has exited")));
 }
 TEST(Spins, OfAtomicsThatChangeNothingAreADeadlock) {
   const std::string cas = "LOOP: atom.global.cas.b32 %r2, [%rd2], 5, 6; setp.ne.u32 %p1, %r2, 5; @%p1 bra LOOP;";
@@ -49,39 +52,44 @@ TEST(Spins, OfAtomicsThatChangeNothingAreADeadlock) {
     EXPECT_THAT(fault(body, kOneWarp), HasSubstr("deadlock: warp 0 spins on byte 0 of the allocation")) << body;
 }
 TEST(Spins, WithBackOffAndStoresOfTheSameAreADeadlock) {
-  EXPECT_THAT(fault("mov.u32 %r3, 8;\nLOOP: ld.volatile.global.b32 %r2, [%rd2]; setp.ne.u32 %p1, %r2, 0; @%p1 bra END; "
-                    "nanosleep.u32 %r3; shl.b32 %r3, %r3, 1; min.u32 %r3, %r3, 256; st.volatile.global.b32 [%rd2+4], 3; "
-                    "bra LOOP;\nEND:",
-                    kOneWarp),
-              HasSubstr("deadlock: warp 0 spins on byte 0 of the allocation"));
+  EXPECT_THAT(
+      fault("mov.u32 %r3, 8;\nLOOP: ld.volatile.global.b32 %r2, [%rd2]; setp.ne.u32 %p1, %r2, 0; @%p1 bra END; "
+            "nanosleep.u32 %r3; shl.b32 %r3, %r3, 1; min.u32 %r3, %r3, 256; st.volatile.global.b32 [%rd2+4], 3; "
+            "bra LOOP;\nEND:",
+            kOneWarp),
+      HasSubstr("deadlock: warp 0 spins on byte 0 of the allocation"));
 }
 TEST(Spins, AndOtherWaitsAreOneDeadlock) {
   const std::string body =
       ".shared .align 8 .b8 bar[8]; mov.u32 %r10, bar; setp.eq.u32 %p8, %r1, 0; @%p8 mbarrier.init.shared::cta.b64 "
-      "[%r10], 1; bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra POLL; setp.lt.u32 %p2, %r1, 64; @%p2 bra TRY; bar.sync "
+      "[%r10], 1; bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra POLL; setp.lt.u32 %p2, %r1, 64; @%p2 bra TRY; "
+      "bar.sync "
       "1, 96; bra END;\n"
       "TRY: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r10], 0; @!%p1 bra TRY; bra END;\n"
       "POLL: ld.volatile.global.b32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0; @%p1 bra POLL;\nEND:";
-  EXPECT_THAT(fault(body, {{1, 1, 1}, {96, 1, 1}, 0}),
-              AllOf(HasSubstr("deadlock: warp 0 spins on byte 0 of the allocation"),
-                    HasSubstr("warp 1 waits for the mbarrier at 0x400 (phase 0: 1 of 1 arrivals and 0 bytes are missing) "
-                              "since ptx line 16"),
-                    HasSubstr("warp 2 waits at barrier 1 (32 of 96 threads arrived)")));
+  EXPECT_THAT(
+      fault(body, {{1, 1, 1}, {96, 1, 1}, 0}),
+      AllOf(HasSubstr("deadlock: warp 0 spins on byte 0 of the allocation"),
+            HasSubstr("warp 1 waits for the mbarrier at 0x400 (phase 0: 1 of 1 arrivals and 0 bytes are missing) "
+                      "since ptx line 16"),
+            HasSubstr("warp 2 waits at barrier 1 (32 of 96 threads arrived)")));
 }
 TEST(Spins, OfThousandsOfWarpsAreFoundAtOnce) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(fault("LOOP: ld.acquire.gpu.global.b32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0; @%p1 bra LOOP;",
                     {{512, 1, 1}, {1024, 1, 1}, 0}),
               AllOf(HasSubstr("deadlock: block (0, 0, 0): warp 0 spins on byte 0 of the allocation"),
-                    HasSubstr(" more warps wait; "), HasSubstr(" clusters have not started, as no more fit on the "
-                                                               "device at a time")));
+                    HasSubstr(" more warps wait; "),
+                    HasSubstr(" clusters have not started, as no more fit on the "
+                              "device at a time")));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // a step limit would be hours
 }
 TEST(Spins, ForABlockThatCannotStartAreADeadlock) {
   // The first blocks wait for the last one, and none of them leaves.
-  const std::string body = "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %nctaid.x; sub.u32 %r3, %r3, 1; setp.eq.u32 %p1, %r2, "
-                           "%r3; @%p1 st.release.gpu.global.b32 [%rd2], 1; @%p1 bra END;\n"
-                           "LOOP: ld.acquire.gpu.global.b32 %r4, [%rd2]; setp.eq.u32 %p2, %r4, 0; @%p2 bra LOOP;\nEND:";
+  const std::string body =
+      "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %nctaid.x; sub.u32 %r3, %r3, 1; setp.eq.u32 %p1, %r2, "
+      "%r3; @%p1 st.release.gpu.global.b32 [%rd2], 1; @%p1 bra END;\n"
+      "LOOP: ld.acquire.gpu.global.b32 %r4, [%rd2]; setp.eq.u32 %p2, %r4, 0; @%p2 bra LOOP;\nEND:";
   EXPECT_THAT(fault(body, {{5000, 1, 1}, {1024, 1, 1}, 0}), HasSubstr("clusters have not started"));
   EXPECT_EQ(fault(body, {{40, 1, 1}, {1024, 1, 1}, 0}), "no fault");
 }
@@ -98,13 +106,14 @@ TEST(Spins, OfLanesThatWaitForOthersOfTheirWarpEnd) {
 }
 TEST(Spins, ThatSomebodyEndsAreNone) {
   // A chain of blocks: each waits for the one before, after a long calculation of the first.
-  ThreadProgram p{"mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd3, %rd2; setp.ne.u32 %p1, %r2, 0; "
-                  "@%p1 bra WAIT; mov.u32 %r3, 0;\nCOUNT: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 300000; @%p2 bra "
-                  "COUNT; mov.u32 %r9, 1; bra SET;\n"
-                  "WAIT: ld.acquire.gpu.global.b32 %r9, [%rd3+-4]; setp.eq.u32 %p2, %r9, 0; @%p2 bra WAIT; add.u32 %r9, "
-                  "%r9, 1;\nSET: st.release.gpu.global.b32 [%rd3], %r9;",
-                  "sm_90a",
-                  {{64, 1, 1}, {1, 1, 1}, 0}};
+  ThreadProgram p{
+      "mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd3, %rd2; setp.ne.u32 %p1, %r2, 0; "
+      "@%p1 bra WAIT; mov.u32 %r3, 0;\nCOUNT: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 300000; @%p2 bra "
+      "COUNT; mov.u32 %r9, 1; bra SET;\n"
+      "WAIT: ld.acquire.gpu.global.b32 %r9, [%rd3+-4]; setp.eq.u32 %p2, %r9, 0; @%p2 bra WAIT; add.u32 %r9, "
+      "%r9, 1;\nSET: st.release.gpu.global.b32 [%rd3], %r9;",
+      "sm_90a",
+      {{64, 1, 1}, {1, 1, 1}, 0}};
   p.data.resize(64);
   const auto got = p.run();
   for (U32 i = 0; i < 64; ++i) EXPECT_EQ(got[i], i + 1);
@@ -112,13 +121,14 @@ TEST(Spins, ThatSomebodyEndsAreNone) {
 TEST(Spins, ForACopyTakeIt) {
   // A warp polls the word that its own copy writes last, instead of waiting for the mbarrier.
   under_every_schedule([] {
-    ThreadProgram p{".shared .align 8 .b8 bar[8]; .shared .align 16 .b8 tile[16]; mov.u32 %r10, bar; mov.u32 %r2, tile; "
-                    "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; st.shared.b32 [%r2+12], 0; mbarrier.init.shared::cta.b64 "
-                    "[%r10], 1; fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta; "
-                    "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 16; "
-                    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], 16, [%r10];\n"
-                    "LOOP: ld.volatile.shared.b32 %r9, [%r2+12]; setp.eq.u32 %p2, %r9, 0; @%p2 bra LOOP;\n"
-                    "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], 0; @!%p3 bra W;\nEND:"};
+    ThreadProgram p{
+        ".shared .align 8 .b8 bar[8]; .shared .align 16 .b8 tile[16]; mov.u32 %r10, bar; mov.u32 %r2, tile; "
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; st.shared.b32 [%r2+12], 0; mbarrier.init.shared::cta.b64 "
+        "[%r10], 1; fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta; "
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 16; "
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], 16, [%r10];\n"
+        "LOOP: ld.volatile.shared.b32 %r9, [%r2+12]; setp.eq.u32 %p2, %r9, 0; @%p2 bra LOOP;\n"
+        "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], 0; @!%p3 bra W;\nEND:"};
     p.data = {1, 2, 3, 4};
     p.portable = false;
     const std::string message = fault_of(p);
@@ -127,8 +137,9 @@ TEST(Spins, ForACopyTakeIt) {
 }
 TEST(Spins, ThatCountAreNone) {
   // A bounded number of looks ends by itself.
-  ThreadProgram p{"mov.u32 %r3, 0;\nLOOP: ld.volatile.global.b32 %r2, [%rd2]; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, "
-                  "100000; @%p1 bra LOOP; mov.u32 %r9, %r3;"};
+  ThreadProgram p{
+      "mov.u32 %r3, 0;\nLOOP: ld.volatile.global.b32 %r2, [%rd2]; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, "
+      "100000; @%p1 bra LOOP; mov.u32 %r9, %r3;"};
   p.data = {0};
   const auto got = p.run();
   EXPECT_EQ(got[0], 100000u);
