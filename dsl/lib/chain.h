@@ -112,6 +112,17 @@ template <class S>
 inline constexpr int kFoldOfStage = 1;
 template <class F, class... E>
 inline constexpr int kFoldOfStage<Stage<F, E...>> = fold_of<F>();
+template <class S>
+inline constexpr bool kCrowdedStage = false;
+template <class F, class... E>
+inline constexpr bool kCrowdedStage<Stage<F, E...>> = requires {
+  F::kCrowded;
+};
+/// Whether a stage needs many registers beside the tiles.
+template <class C>
+inline constexpr bool kCrowded = false;
+template <int R, class... S>
+inline constexpr bool kCrowded<Chain<R, S...>> = (false || ... || kCrowdedStage<S>);
 /// Columns of the chain's input that become one of its results.
 template <class C>
 inline constexpr int kFolds = 1;

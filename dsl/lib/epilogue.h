@@ -52,6 +52,7 @@ struct Scale {
 };
 struct Dropout {
   static constexpr const char* kName = "dropout";
+  static constexpr bool kCrowded = true;  ///< four words of Philox an element
   Tile operator()(const Place& p, const Tile& t, const Scalar& least, const Scalar& scale, const Scalar& seed) const {
     Tile row = p.row_numbers();
     if (!p.ends_early) row = row + p.group * p.rows;

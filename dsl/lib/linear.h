@@ -72,9 +72,11 @@ class Linear {
 
   /// Floats of workspace that run() needs on a device; 0 unless k is split or a stage reduces.
   std::int64_t workspace_size(const Device& device) const {
-    const auto cut = job_.o.cut(device, Job::kName);
     Then then = then_;
-    return cdiv(layout(then, device, cut, 0, {}), std::int64_t(sizeof(float)));
+    std::int64_t most = 0;  // run() knows whether something is in place, which may change the blocks
+    for (bool crowded : {false, true})
+      most = std::max(most, layout(then, device, job_.o.cut(device, Job::kName, crowded), 0, {}));
+    return cdiv(most, std::int64_t(sizeof(float)));
   }
   /// The memory for it, 16-byte aligned, instead of some that run() takes from the stream's pool; needed while the
   /// stream is captured.
@@ -170,8 +172,10 @@ class Linear {
   template <class... Y>
   using Results = chain::Results<Job::kRank, Y...>;
 
+  /// Also returns whether the chain needs many registers beside the sums: what is replaced in place must be read before
+  /// anything is written.
   template <class... Y>
-  void check(SourceLoc at, Then& then, const typename Param<Results<Y...>>::Host& y) const {
+  bool check(SourceLoc at, Then& then, const typename Param<Results<Y...>>::Host& y) const {
     const chain::Extents e = job_.extents();
     job_.check(at);
     chain::check_options(Job::kName, at, job_.o.options, Job::kSplits);
@@ -191,6 +195,7 @@ class Linear {
     const auto written = job_.written(e.cols / chain::kFolds<Then>);
     std::apply([&](const auto&... one) { (chain::check_written(Job::kName, at, one.size, written), ...); }, y.y);
     memory.check(Job::kName, at);
+    return memory.in_place() || chain::kCrowded<Then>;
   }
 
   template <class... Y>
@@ -198,11 +203,11 @@ class Linear {
     static_assert(int(sizeof...(Y)) == Then::kResults,
                   "kiln: run takes one matrix for each result of the chain: name their types, as in run<bf16, float>");
     Then then = then_;
-    check<Y...>(on.at, then, y);
+    const bool crowded = check<Y...>(on.at, then, y);
     const chain::Extents e = job_.extents();
     if (e.rows == 0 || e.cols == 0 || e.groups == 0) return;
     const Device device = on.stream.device();
-    const auto cut = job_.o.cut(device, Job::kName);
+    const auto cut = job_.o.cut(device, Job::kName, crowded);
     const std::int64_t bytes = layout(then, device, cut, 0, on.at);
     const chain::Workspace memory(Job::kName, on, bytes, workspace_);
     layout(then, device, cut, memory.address(), on.at);
@@ -224,13 +229,12 @@ class Linear {
   template <class... Y>
   Tuning contest(const On& on, const typename Param<Results<Y...>>::Host& y) const {
     const Device device = on.stream.device();
-    const LinearShape shape = job_.o.shape(device);
+    Then then = then_;
+    const LinearShape shape = job_.o.shape(device, check<Y...>(on.at, then, y));
     const std::vector<LinearPlan> plans = linear_candidates(shape);
     std::vector<rt::Candidate> candidates;
     for (const LinearPlan& p : plans)
       candidates.push_back({name(p), [&, p](const Stream& s) { by(p).template launch<Y...>(On(s, on.at), y); }});
-    Then then = then_;
-    check<Y...>(on.at, then, y);
     kiln::detail::SavedMemory saved(on.stream, on.at);
     std::apply([&](const auto&... one) { (chain::save(saved, one), ...); }, y.y);
     const Tuning t = stopwatch_ ? rt::tune(on.stream, linear_subject(Job::kName, shape), candidates, stopwatch_, on.at)
@@ -243,10 +247,11 @@ class Linear {
   template <class... Y>
   LinearExplanation explained(const kiln::detail::OnDevice& on, const typename Param<Results<Y...>>::Host& y) const {
     Then then = then_;
-    check<Y...>(on.at, then, y);
-    const auto cut = job_.o.cut(on.device, Job::kName);
+    const bool crowded = check<Y...>(on.at, then, y);
+    const auto cut = job_.o.cut(on.device, Job::kName, crowded);
     const chain::Extents e = job_.extents();
-    LinearExplanation x = chain::explained(on.device, Job::kName, job_.o.shape(on.device), job_.o.options, e.groups);
+    LinearExplanation x =
+        chain::explained(on.device, Job::kName, job_.o.shape(on.device, crowded), job_.o.options, e.groups);
     layout(then, on.device, cut, 256, on.at);  // an address that is aligned; nothing is launched
     job_.template kernels<Then, Results<Y...>>(
         cut, then, y, pieces(on.device, cut), 256, [&](const auto& kernel, const Grid&, const auto&... args) {

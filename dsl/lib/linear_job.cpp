@@ -165,6 +165,13 @@ void Conflicts::check(const char* function, SourceLoc at) const {
   }
 }
 
+bool Conflicts::in_place() const {
+  for (int i = 0; i < writes_; ++i)
+    for (int j = 0; j < reads_; ++j)
+      if (read_[std::size_t(j)].in_place && read_[std::size_t(j)].reach == written_[std::size_t(i)]) return true;
+  return false;
+}
+
 void Conflicts::reads(const Reach& r, bool in_place) {
   if (reads_ < int(read_.size())) read_[std::size_t(reads_++)] = {r, in_place};
 }

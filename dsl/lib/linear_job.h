@@ -58,6 +58,8 @@ class Conflicts {
   void reads(const Reach&, bool in_place = false);
   void writes(const Reach&);
   void check(const char* function, SourceLoc) const;
+  /// Whether an array that is read is written in place.
+  bool in_place() const;
 
  private:
   struct Read {
@@ -165,20 +167,20 @@ struct Operands {
     typename Param<View<const X, RX>>::Host x;  ///< turned so that the last dimension is contiguous where one is
     typename Param<View<const Stored<W>, RW>>::Host w;
   };
-  LinearShape shape(const Device& device) const {
+  LinearShape shape(const Device& device, bool crowded) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
     const bool as_it_lies = std::same_as<Before, Chain<1>> && !Scales::kAny && std::same_as<X, W>;
-    return {
-        rows(),  cols(),          depth(),           dtype_of<X>,
-        weights, device.target(), device.sm_count(), as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w)};
+    return {rows(),  cols(),          depth(),           dtype_of<X>,
+            weights, device.target(), device.sm_count(), as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w),
+            crowded};
   }
   /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.
-  LinearPlan plan_of(const Device& device, const char* kind) const {
-    const LinearShape s = shape(device);
+  LinearPlan plan_of(const Device& device, const char* kind, bool crowded) const {
+    const LinearShape s = shape(device, crowded);
     return options.batch_invariant ? linear_plan(s, true) : tuned_linear_plan(device, kind, s);
   }
-  Cut cut(const Device& device, const char* kind) const {
-    LinearPlan plan = plan_of(device, kind);
+  Cut cut(const Device& device, const char* kind, bool crowded) const {
+    LinearPlan plan = plan_of(device, kind, crowded);
     if (options.blocks.BM) plan.blocks = options.blocks;
     if (options.num_warps) plan.num_warps = options.num_warps;
     const LinearBlocks& b = plan.blocks;

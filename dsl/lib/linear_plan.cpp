@@ -51,9 +51,10 @@ LinearPlan by_table(const LinearShape& s, std::int64_t rows) {
 // for operands under way. A step of k then costs the time of the matrix unit or that of the operands' way from the L2,
 // whichever is longer, and the product as many times that as there are waves of programs.
 
-constexpr int kLine = 128;                ///< bytes of k in a step
-constexpr double kFlopPerByteTime = 205;  ///< of 16-bit elements: 4096 a clock beside 40 bytes a clock from the L2
-constexpr std::int64_t kFewRows = 64;     ///< so many rows of x stand where columns usually do
+constexpr int kLine = 128;                   ///< bytes of k in a step
+constexpr double kFlopPerByteTime = 205;     ///< of 16-bit elements: 4096 a clock beside 40 bytes a clock from the L2
+constexpr int kMostSumsCrowded = 128 * 128;  ///< of a program whose chain has much beside them
+constexpr std::int64_t kFewRows = 64;        ///< so many rows of x stand where columns usually do
 
 /// What a step of k costs, in the time of a byte from the L2.
 double step_cost(const LinearShape& s, int BM, int BN) {
@@ -71,6 +72,7 @@ LinearPlan for_warpgroups(const LinearShape& s, std::int64_t rows) {
   LinearPlan best;
   double least = 0;
   for (const auto& b : kBlocks) {
+    if (s.crowded && b[0] * b[1] > kMostSumsCrowded) continue;
     const double programs = double(cdiv(rows, b[0])) * double(cdiv(s.N, b[1]));
     const double waves = rows == kAny ? programs / s.sms : double(cdiv(std::int64_t(programs), s.sms));
     const double cost = waves * step_cost(s, b[0], b[1]);

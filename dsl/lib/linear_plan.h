@@ -17,9 +17,10 @@ struct LinearBlocks {
 struct LinearShape {
   std::int64_t M = 0, N = 0, K = 0;
   DType x = DType::bf16, w = DType::bf16;
-  std::string target;   ///< "sm_90a"
-  int sms = 132;        ///< multiprocessors there
-  bool direct = false;  ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
+  std::string target;    ///< "sm_90a"
+  int sms = 132;         ///< multiprocessors there
+  bool direct = false;   ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
+  bool crowded = false;  ///< the chain needs many registers beside the sums
 };
 
 struct LinearPlan {

@@ -68,10 +68,10 @@ struct Known {
     DType x, w;
     int rows;
     std::int64_t N, K;
-    bool direct;
+    bool direct, crowded;
     bool operator==(const Key& o) const {
       return device == o.device && std::strcmp(kind, o.kind) == 0 && x == o.x && w == o.w && rows == o.rows &&
-             N == o.N && K == o.K && direct == o.direct;
+             N == o.N && K == o.K && direct == o.direct && crowded == o.crowded;
     }
   };
   Known(const Device& d, const Key& k, const LinearPlan* p) : owner(d), of(k), plan(p) {}
@@ -96,7 +96,7 @@ const LinearPlan* kept(const LinearPlan& plan) {
 }
 
 Known& entry(const Device& device, const char* kind, const LinearShape& s) {
-  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K, s.direct};
+  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K, s.direct, s.crowded};
   if (Known* k = known().find(key)) return *k;
   const auto read = [&] {
     const std::vector<LinearPlan> candidates = linear_candidates(s);
@@ -125,8 +125,8 @@ std::vector<LinearPlan> linear_candidates(const LinearShape& s) {
 }
 
 std::string linear_subject(const char* kind, const LinearShape& s) {
-  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}{}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M), s.N,
-                     s.K, s.direct ? ", direct" : "");
+  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}{}{}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M),
+                     s.N, s.K, s.direct ? ", direct" : "", s.crowded ? ", crowded" : "");
 }
 
 LinearPlan tuned_linear_plan(const Device& device, const char* kind, const LinearShape& s) {

@@ -56,7 +56,7 @@ class Numbers {
     taken_.erase(n);
   }
   static Numbers& all() {
-    static Numbers numbers;
+    static Numbers& numbers = *new Numbers;  // never destroyed: a device may live in a static object
     return numbers;
   }
 

@@ -65,7 +65,9 @@ TEST(ArgPack, FactsOfAnExtentAreDivisorsOfSixteenBytesAndTheRangeOfAMap) {
   EXPECT_EQ(fact(f32, 1), std::pair(1u, true));
   EXPECT_EQ(fact(f32, 0), std::pair(16u, false));
   EXPECT_EQ(fact(f32, -4), std::pair(4u, false));
-  EXPECT_EQ(fact(f32, std::int64_t{1} << 32), std::pair(16u, true));
+  EXPECT_EQ(fact(f32, (std::int64_t{1} << 31) - 16), std::pair(16u, true));
+  EXPECT_EQ(fact(f32, (std::int64_t{1} << 31) - 1), std::pair(1u, true));
+  EXPECT_EQ(fact(f32, std::int64_t{1} << 31), std::pair(16u, false));
   EXPECT_EQ(fact(f32, (std::int64_t{1} << 32) + 4), std::pair(4u, false));
   EXPECT_NE(key_with([](ArgPack& p) { p.extent(f32, 16); }), key_with([](ArgPack& p) { p.extent(f32, 0); }));
   EXPECT_EQ(key_with([](ArgPack& p) { p.extent(f32, 16); }), key_with([](ArgPack& p) { p.extent(f32, 32); }));
