@@ -36,9 +36,9 @@ TEST(Random, EveryMachineAgreesWithTheInterpreter) {
 
 TEST(Random, ProgramsHaveEveryOpThatHasOneMeaning) {
   // Not those whose result is text, whose operands are PTX, or that other stages make.
-  const std::vector<std::string> none{"convert", "opaque", "alloc", "barrier", "inline_ptx", "print",    "assert",
-                                      "name",    "block",  "fill",  "take",    "release",    "ring_dot", "partitions", "settle",
-                                      "fetch"};
+  const std::vector<std::string> none{"convert",  "opaque",     "alloc",  "barrier", "inline_ptx",  "print",
+                                      "assert",   "name",       "block",  "fill",    "take",        "release",
+                                      "ring_dot", "partitions", "settle", "fetch",   "store_block", "walk"};
   Campaign c;
   std::map<std::string, std::uint64_t> ops;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
