@@ -70,8 +70,13 @@ Heap::Region Heap::map(std::size_t bytes) {
   static std::atomic<std::uint64_t> next{kBegin};
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const std::uint64_t hint = next.fetch_add((bytes + kGap - 1) / kGap * kGap, std::memory_order_relaxed);
+#ifdef __SANITIZE_THREAD__
+  constexpr bool kMayChoose = false;  // its shadow is there
+#else
+  constexpr bool kMayChoose = true;
+#endif
   void* p = MAP_FAILED;
-  if (hint + bytes <= kEnd)
+  if (kMayChoose && hint + bytes <= kEnd)
     p = mmap(reinterpret_cast<void*>(hint), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
   if (p == MAP_FAILED) p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (p == MAP_FAILED) return {};
