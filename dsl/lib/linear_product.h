@@ -115,19 +115,20 @@ class Linear {
     static_assert(((Job::kWhole || !chain::HasWorkspace<E>)&&...),
                   "kiln: this stage reduces a whole matrix, so it cannot stand behind products in batches or groups");
   }
-  template <class C>
-  Linear<Job, C> with_chain(const C& c) const {
-    Linear<Job, C> l(job_, c);
+  /// Another product with what the caller set here.
+  template <class L>
+  L like_this(L l) const {
     l.workspace_ = workspace_;
     l.stopwatch_ = stopwatch_;
     return l;
   }
+  template <class C>
+  Linear<Job, C> with_chain(const C& c) const {
+    return like_this(Linear<Job, C>(job_, c));
+  }
   template <class J>
   Linear<J, Then> with_job(const J& j) const {
-    Linear<J, Then> l(j, then_);
-    l.workspace_ = workspace_;
-    l.stopwatch_ = stopwatch_;
-    return l;
+    return like_this(Linear<J, Then>(j, then_));
   }
 
   std::int64_t pieces(const Device& device, const typename O::Cut& c) const {

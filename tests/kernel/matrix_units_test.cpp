@@ -13,12 +13,15 @@
 
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
+#include "tests/kernel/operands.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/ptxas.h"
 
 namespace {
 using namespace kiln;
 using kiln::test::buffer_of;
+using kiln::test::numbers;
+using kiln::test::real;
 using kiln::test::EveryDevice;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -36,22 +39,6 @@ const std::vector<Device>& targets() {
     return list;
   }();
   return all;
-}
-
-template <class T>
-std::vector<T> numbers(std::size_t n, unsigned seed) {
-  std::vector<T> v(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const int x = int((i + seed) * 2654435761u >> 12 & 0xff) - 128;
-    if constexpr (std::is_integral_v<T>) v[i] = T(x);
-    else v[i] = T(float(x) / 61);
-  }
-  return v;
-}
-template <class T>
-double real(T x) {
-  if constexpr (std::is_arithmetic_v<T>) return double(x);
-  else return double(float(x));
 }
 
 /// c + a b in f64, and the sum of magnitudes that bounds are relative to.

@@ -9,21 +9,16 @@
 
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
+#include "tests/kernel/operands.h"
 #include "tests/support/knob.h"
 #include "tests/support/ptxas.h"
 
 namespace {
 using namespace kiln;
 using kiln::test::buffer_of;
+using kiln::test::whole_numbers;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// Small whole numbers, so that sums are exact in any order.
-std::vector<bf16> numbers(std::size_t n, unsigned seed) {
-  std::vector<bf16> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = bf16(float(int((i + seed) * 2654435761u >> 13 & 7) - 4));
-  return v;
-}
 
 struct Blocks {
   int m = 128, n = 128;
@@ -56,8 +51,8 @@ auto behind(const Buffer<T>& b, std::int64_t elements) {
 
 template <class Y, class Z>
 std::pair<std::vector<Y>, std::vector<Z>> run_fused(const Device& d, int m, int n, Blocks blocks, Place yp, Place zp) {
-  const auto a = numbers(std::size_t(m * kK), 1), b = numbers(std::size_t(kK * 264), 2),
-             r = numbers(std::size_t(m * n), 3);
+  const auto a = whole_numbers(std::size_t(m * kK), 1), b = whole_numbers(std::size_t(kK * 264), 2),
+             r = whole_numbers(std::size_t(m * n), 3);
   std::vector<float> bias(std::size_t(n), 1.f);
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = float(i % 5);
   Buffer<bf16> da = buffer_of(d, a), db = buffer_of(d, b), dr = buffer_of(d, r);
@@ -129,7 +124,7 @@ constinit auto in_place =
 
 TEST(RingStore, TheResidualIsTheResult) {
   constexpr int kM = 200, kN = 264;
-  const auto a = numbers(kM * kK, 1), b = numbers(kK * kN, 2), r = numbers(kM * kN, 3);
+  const auto a = whole_numbers(kM * kK, 1), b = whole_numbers(kK * kN, 2), r = whole_numbers(kM * kN, 3);
   std::vector<bf16> want;
   for (const Device& d : kiln::test::devices()) {
     Buffer<bf16> da = buffer_of(d, a), db = buffer_of(d, b), y = buffer_of(d, r);
@@ -154,7 +149,7 @@ constinit auto written_and_read =
     });
 
 TEST(RingStore, WhatTheProgramReadsAgain) {
-  const auto a = numbers(100 * kK, 1), b = numbers(kK * 128, 2);
+  const auto a = whole_numbers(100 * kK, 1), b = whole_numbers(kK * 128, 2);
   std::vector<float> want_y, want_z;
   for (const Device& d : kiln::test::devices()) {
     Buffer<bf16> da = buffer_of(d, a), db = buffer_of(d, b);

@@ -9,6 +9,7 @@
 
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
+#include "tests/kernel/operands.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/knob.h"
 #include "tests/support/ptxas.h"
@@ -16,14 +17,9 @@
 namespace {
 using namespace kiln;
 using kiln::test::buffer_of;
+using kiln::test::whole_numbers;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::vector<bf16> numbers(std::size_t n, unsigned seed) {
-  std::vector<bf16> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = bf16(float(int((i + seed) * 2654435761u >> 13 & 7) - 4));
-  return v;
-}
 
 struct Blocks {
   int m = 128, n = 64;
@@ -47,7 +43,7 @@ struct Problem {
 /// The product as every program of the grid stores it.
 std::vector<float> run(const Device& d, const Problem& p) {
   const int pitch = (p.n + 7) / 8 * 8, depth = (p.k + 7) / 8 * 8;
-  const auto a = numbers(std::size_t(p.m * depth), 1), b = numbers(std::size_t(p.k * pitch), 2);
+  const auto a = whole_numbers(std::size_t(p.m * depth), 1), b = whole_numbers(std::size_t(p.k * pitch), 2);
   Buffer<bf16> da = buffer_of(d, a), db = buffer_of(d, b);
   Buffer<float> c(d, std::size_t(p.layers * p.m * pitch));
   c.fill_bytes(0xff);
@@ -61,7 +57,7 @@ std::vector<float> run(const Device& d, const Problem& p) {
 
 void expect_product(const Device& d, const Problem& p) {
   const int pitch = (p.n + 7) / 8 * 8, depth = (p.k + 7) / 8 * 8;
-  const auto a = numbers(std::size_t(p.m * depth), 1), b = numbers(std::size_t(p.k * pitch), 2);
+  const auto a = whole_numbers(std::size_t(p.m * depth), 1), b = whole_numbers(std::size_t(p.k * pitch), 2);
   std::vector<float> want(std::size_t(p.m * pitch)), x(std::size_t(p.m * depth)), y(std::size_t(p.k * pitch));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(a[i]);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = float(b[i]);
@@ -121,7 +117,7 @@ constinit auto in_place = kernel("in_place", [](View<const bf16, 2> a, View<cons
 // A block that keeps its neighbour company must not add twice.
 TEST(RingWalk, ResultsAreAddedOnce) {
   constexpr int kM = 1350, kN = 1600, kK = 64;  // eleven rows of blocks, and more blocks than run at once
-  const auto a = numbers(kM * kK, 1), b = numbers(kK * kN, 2), r = numbers(kM * kN, 3);
+  const auto a = whole_numbers(kM * kK, 1), b = whole_numbers(kK * kN, 2), r = whole_numbers(kM * kN, 3);
   std::vector<bf16> want;
   for (const Device& d : kiln::test::devices()) {
     Buffer<bf16> da = buffer_of(d, a), db = buffer_of(d, b), y = buffer_of(d, r);
