@@ -54,6 +54,11 @@ void check_options(const char* function, SourceLoc at, const LinearOptions& o, b
                                     may_split ? "at least 1, or 0 for the library's choice" : "1"));
   if (o.promote < 0 || o.promote % 32 != 0)
     throw UserError(at, fmt::format("{}: promote is {}, must be a multiple of 32", function, o.promote));
+  constexpr int kMostWarps = 32;
+  if (o.num_warps != 0 && (!std::has_single_bit(unsigned(o.num_warps)) || o.num_warps > kMostWarps || o.num_warps < 0))
+    throw UserError(
+        at, fmt::format("{}: num_warps is {}, must be a power of two up to {}, or 0 for the library's choice", function,
+                        o.num_warps, kMostWarps));
   const LinearBlocks& b = o.blocks;
   if (b.BM == 0 && b.BN == 0 && b.BK == 0) return;
   const auto good = [](int x, int least) { return x >= least && std::has_single_bit(unsigned(x)); };

@@ -133,6 +133,17 @@ TEST_F(LinearTuning, EveryPlanGivesTheSameSums) {
   });
 }
 
+TEST_F(LinearTuning, AWrongNumberOfWarpsNamesTheCallersLine) {
+  const Device d = Device::simulator("sm_80");
+  const Stream s(d);
+  const Operand<float> x(d, 16, 16, elements_of<float>(256, 1)), w(d, 16, 16, elements_of<float>(256, 2));
+  Operand<float> y(d, 16, 16);
+  for (int warps : {-1, 3, 64})
+    expect_user_error([&] { lib::linear<float>(x, w, {.num_warps = warps}).run(s, y); },
+                      "linear: num_warps is " + std::to_string(warps) + ", must be a power of two up to 32", __FILE__,
+                      __LINE__ - 2);
+}
+
 TEST_F(LinearTuning, ACaptureIsRefused) {
   const Device d = Device::simulator("sm_80");
   const Stream s(d);
