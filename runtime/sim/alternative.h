@@ -67,6 +67,8 @@ class Alternative {
   void require(Warp&, const Inst&, std::size_t operand, std::uint32_t lanes);
   /// No register differs from its alternative.
   bool same(const Warp&) const;
+  /// All alternative registers.
+  const std::vector<std::uint64_t>& registers() const { return registers_; }
 
   // --- while an access is on its way ---
   /// The load reads this byte.

@@ -207,7 +207,8 @@ Handler atomic_form(Form& f, std::size_t first) {
   return nullptr;
 }
 
-void any_fence(Warp& w, const Inst&) { fence(w); }
+/// flags: it is a fence.sc that holds the device.
+void any_fence(Warp& w, const Inst& in) { fence(w, {in.acquires, in.releases, in.flags != 0}); }
 /// Between proxies whose accesses are not told apart.
 void no_fence(Warp&, const Inst&) {}
 
@@ -244,8 +245,12 @@ Handler make_fence(Form& f) {
   const bool cluster = f.has("sync_restrict::shared::cluster"), cta = f.has("sync_restrict::shared::cta");
   if ((cluster || cta) && (!f.has("cluster") || !f.has(cluster ? "acquire" : "release") || cluster == cta))
     return nullptr;
-  if (f.has("gl") || f.has("gpu") || f.has("sys")) f.decoder.communicates();
+  const bool wide = f.has("gl") || f.has("gpu") || f.has("sys");
+  if (wide) f.decoder.communicates();
   if (f.has("proxy")) return no_fence;
+  f.inst.acquires = !f.has("release");
+  f.inst.releases = !f.has("acquire");
+  f.inst.flags = wide && (f.name == "membar" || f.has("sc"));
   return any_fence;
 }
 

@@ -9,14 +9,29 @@ std::uint32_t Journal::add(std::uint32_t cluster, std::shared_ptr<const Times> k
   return static_cast<std::uint32_t>(entries_.size() - 1);
 }
 
+bool Journal::sums(std::uint32_t all, std::uint32_t part) const {
+  for (std::uint32_t i = 0; i < kSums; ++i) {
+    const Entry& e = entries_[all];
+    if (e.first == part || e.second == part) return true;
+    if (e.known || e.first == 0) return false;
+    all = e.first;
+  }
+  return false;
+}
+
 std::uint32_t Journal::join(std::uint32_t a, std::uint32_t b) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
-  // One that spins reads the same entry again and again.
-  if (entries_[a].first == b || entries_[a].second == b) return a;
-  if (entries_[b].first == a || entries_[b].second == a) return b;
+  if (sums(a, b)) return a;
+  if (sums(b, a)) return b;
   entries_.push_back({0, a, b, nullptr});
   return static_cast<std::uint32_t>(entries_.size() - 1);
+}
+
+void Journal::join(Told& to, const Told& from) {
+  to.known = join(to.known, from.known);
+  to.published = join(to.published, from.published);
+  to.observed = join(to.observed, from.observed);
 }
 
 bool Journal::knows(std::uint32_t entry, std::uint32_t cluster, std::uint32_t component, std::uint32_t time) {

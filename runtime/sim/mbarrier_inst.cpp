@@ -162,7 +162,7 @@ void pending_count(Warp& w, const Inst& in) {
 
 void fence_init(Warp& w, const Inst&) {
   fence_mbarriers(w);
-  fence(w);
+  fence(w, {.acquires = false, .releases = true});
 }
 void fence_async(Warp& w, const Inst&) {
   fence_mbarriers(w);

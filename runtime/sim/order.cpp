@@ -47,7 +47,20 @@ U32 tell(const Warp& w, const Clock& c) {
   times->resize(timeline(w).now.size());
   times->insert(times->end(), c.fenced.begin(), c.fenced.end());
   times->resize(2 * timeline(w).now.size());
-  return c.journal->add(static_cast<U32>(w.block->cluster->number), std::move(times), c.abroad);
+  return c.journal->add(static_cast<U32>(w.block->cluster->number), std::move(times), c.told.known);
+}
+
+/// A strong access to a variable at which fence.sc leave what they knew.
+void order_fences(Warp& w, Use use, std::unordered_map<U64, U32>& fences, U64 key) {
+  Told& told = w.order.clock.told;
+  if (use != Use::Store && !fences.empty())
+    if (const auto v = fences.find(key); v != fences.end()) {
+      told.observed = w.order.clock.journal->join(told.observed, v->second);
+      w.order.snapshot.reset();
+    }
+  if (use == Use::Load || told.published == 0) return;
+  U32& variable = fences[key];
+  variable = w.order.clock.journal->join(variable, told.published);
 }
 
 }  // namespace
@@ -55,14 +68,15 @@ U32 tell(const Warp& w, const Clock& c) {
 void Clock::join(const Clock& other) {
   join_times(known, other.known);
   join_times(fenced, other.fenced);
-  if (other.abroad == 0) return;
+  if (other.told.empty()) return;
   journal = other.journal;
-  abroad = journal->join(abroad, other.abroad);
+  journal->join(told, other.told);
 }
 
 void Timeline::start(std::size_t warps, bool races, Journal* of_launch) {
   on = races;
   variables.clear();
+  fences.clear();
   if (!on) return;
   now.resize(warps * kComponents);
   origin = now;
@@ -78,10 +92,10 @@ void start(Warp& w) {
   k.self = number * kComponents;
   k.issued = 0;
   k.clock.known = k.clock.fenced = t.origin;
-  k.clock.abroad = 0;
+  k.clock.told = {};
   k.clock.journal = t.journal;
   k.at_fence.reset();
-  k.told = 0;
+  k.fence_entry = 0;
   k.taken.clear();
   tick(w);
 }
@@ -115,13 +129,23 @@ void release(const Agent& a, Clock& into) {
   into.known[a.component] = std::max(into.known[a.component], a.time);
 }
 
-void fence(Warp& w) {
+void fence(Warp& w, FenceKind kind) {
   if (!timeline(w).on) return;
   Knowledge& k = w.order;
-  learn(w, k.taken);
-  k.taken.clear();
+  if (kind.acquires) {
+    learn(w, k.taken);
+    k.taken.clear();
+  }
+  if (!kind.releases) return;
+  k.fence_entry = 0;
+  if (kind.sc) {
+    Told& told = k.clock.told;
+    told.known = k.clock.journal->join(told.known, told.observed);
+    told.observed = 0;
+    k.fence_entry = told.published = tell(w, k.clock);
+    k.snapshot.reset();
+  }
   k.at_fence = snapshot(w);
-  k.told = 0;
   tick(w);
 }
 
@@ -136,6 +160,7 @@ void synchronise_shared(Warp& w, const Inst& in, Use use, U32 rank, U64 address)
   Timeline& t = timeline(w);
   if (!t.on) return;
   const U64 key = U64{rank} << 32 | address;
+  order_fences(w, use, t.fences, key);
   if (use != Use::Store)
     if (const auto v = t.variables.find(key); v != t.variables.end()) {
       if (in.acquires) acquire(w, v->second);
@@ -151,25 +176,25 @@ void synchronise_global(Warp& w, const Inst& in, Use use, U64 address) {
   if (!t.on) return;
   Knowledge& k = w.order;
   Journal& j = *t.journal;
+  order_fences(w, use, j.fences, address);
   if (use != Use::Store)
     if (const auto v = j.variables.find(address); v != j.variables.end()) {
       Clock& to = in.acquires ? k.clock : k.taken;
       to.journal = &j;
-      to.abroad = j.join(to.abroad, v->second);
+      j.join(to.told, v->second);
       if (in.acquires) k.snapshot.reset();
     }
   if (use == Use::Load) return;
-  U32 entry = 0;
+  const auto release_there = [&](U32 known, const Clock& c) {
+    j.join(j.variables[address], {known, c.told.published, c.told.observed});
+  };
   if (in.releases) {
-    entry = tell(w, k.clock);
+    release_there(tell(w, k.clock), k.clock);
     tick(w);
   } else if (k.at_fence) {
-    if (k.told == 0) k.told = tell(w, *k.at_fence);
-    entry = k.told;
+    if (k.fence_entry == 0) k.fence_entry = tell(w, *k.at_fence);
+    release_there(k.fence_entry, *k.at_fence);
   }
-  if (entry == 0) return;
-  U32& variable = j.variables[address];
-  variable = j.join(variable, entry);
 }
 
 namespace {

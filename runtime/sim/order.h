@@ -6,6 +6,16 @@
 //
 // Time is counted by component: each warp of a cluster has one for itself and some for its asynchronous operations,
 // which take them in turn. A warp's time grows when it releases, an operation's is taken when it first accesses memory.
+//
+// fence.sc order even where the thread that fences is not the one that accesses a variable:
+//
+//   data = 1;  fence.sc;  barrier          another thread of the block:  barrier;  flag = 1 (strong)
+//   flag read as 1 (strong);  barrier      another thread of the block:  barrier;  fence.sc;  read data
+//
+// All fence.sc of an execution are in one order, and were the second of these before the first, then the read of the
+// flag would happen before the write that it read. So what a fence.sc knew follows what it happened before (published),
+// a strong write leaves it at its variable, a strong read takes it along (observed), and the next fence.sc behind makes
+// it known. Which of two fence.sc that no variable ties together comes first says nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,11 +42,11 @@ enum class Use : std::uint8_t { Load, Store, Atomic };
 struct Clock {
   std::vector<std::uint32_t> known;   ///< time by component; those beyond the end have none
   std::vector<std::uint32_t> fenced;  ///< … up to which generic writes may be seen by the async proxy
-  std::uint32_t abroad = 0;           ///< of other clusters: an entry of the journal
+  Told told;                          ///< of other clusters, and through fences
   Journal* journal = nullptr;
 
   void join(const Clock&);
-  void clear() { known.clear(), fenced.clear(), abroad = 0; }
+  void clear() { known.clear(), fenced.clear(), told = {}; }
   bool knows(std::uint32_t component, std::uint32_t time) const {
     return component < known.size() && known[component] >= time;
   }
@@ -52,16 +62,17 @@ struct Knowledge {
   std::uint32_t issued = 0;               ///< operations
   std::shared_ptr<const Clock> snapshot;  ///< a copy of the clock; null: changed since
   std::shared_ptr<const Clock> at_fence;  ///< the clock at the last fence; null: there was none
-  std::uint32_t told = 0;                 ///< entry of the journal for at_fence; 0: none yet
+  std::uint32_t fence_entry = 0;          ///< of the journal, for at_fence; 0: none yet
   Clock taken;                            ///< by relaxed operations since the last fence
 };
 
 /// The times of a cluster's components, and its variables by which agents synchronise.
 struct Timeline {
-  bool on = false;                                     ///< races are looked for
-  std::vector<std::uint32_t> now;                      ///< the latest of each component
-  std::vector<std::uint32_t> origin;                   ///< … when the cluster started
-  std::unordered_map<std::uint64_t, Clock> variables;  ///< in shared memory: by rank and address
+  bool on = false;                                          ///< races are looked for
+  std::vector<std::uint32_t> now;                           ///< the latest of each component
+  std::vector<std::uint32_t> origin;                        ///< … when the cluster started
+  std::unordered_map<std::uint64_t, Clock> variables;       ///< in shared memory: by rank and address
+  std::unordered_map<std::uint64_t, std::uint32_t> fences;  ///< … what fence.sc before strong writes there knew
   Journal own;
   Journal* journal = &own;  ///< that of the launch if its clusters may wait for one another
 
@@ -93,8 +104,12 @@ void release_relaxed(Warp&, Clock& into);
 void acquire_relaxed(Warp&, const Clock& from);
 /// The completion of an operation.
 void release(const Agent&, Clock& into);
-/// membar and fence, of any scope.
-void fence(Warp&);
+/// membar and fence.
+struct FenceKind {
+  bool acquires, releases;
+  bool sc = false;  ///< fence.sc of a scope that holds the device
+};
+void fence(Warp&, FenceKind);
 /// fence.proxy.async: what the warp wrote so far, the async proxy may see. A fence by another warp does not count.
 void fence_proxy_async(Warp&);
 

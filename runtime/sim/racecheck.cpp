@@ -62,7 +62,9 @@ bool both_strong(const Actor& x, const Access& a) {
 /// `a`, which was before, as the actor sees it.
 Order order(const Actor& x, const Access& a) {
   const Clock& k = x.knows;
-  const auto told = [&](U32 component) { return k.abroad && k.journal->knows(k.abroad, a.cluster, component, a.time); };
+  const auto told = [&](U32 component) {
+    return k.told.known && k.journal->knows(k.told.known, a.cluster, component, a.time);
+  };
   if (a.cluster != x.mine.cluster) return told(a.component) ? Order::Before : Order::None;
   if (a.component == x.mine.component && a.time == x.mine.time && a.async == x.mine.async) return Order::Before;
   if (!k.knows(a.component, a.time) && !told(a.component)) return Order::None;
@@ -320,7 +322,7 @@ const HeapRange& allocation(Warp& w, U64 address, U32 bytes) {
 
 bool happened_before(const Warp& w, const Access& a) {
   const Clock& k = w.order.clock;
-  const bool told = k.abroad && k.journal->knows(k.abroad, a.cluster, a.component, a.time);
+  const bool told = k.told.known && k.journal->knows(k.told.known, a.cluster, a.component, a.time);
   return told || (a.cluster == static_cast<U32>(w.block->cluster->number) && k.knows(a.component, a.time));
 }
 

@@ -25,6 +25,8 @@ Spin::Spin(const Warp& w) { remember(w); }
 
 void Spin::remember(const Warp& w) {
   registers_.assign(w.regs, w.regs + w.block->launch->program.register_words);
+  alternatives_.clear();
+  if (w.alternative && !w.alternative->same(w)) alternatives_ = w.alternative->registers();
   parked_ = w.parked;
   held_ = w.held;
   pc_ = w.pc;
@@ -36,8 +38,10 @@ void Spin::remember(const Warp& w) {
 }
 
 bool Spin::same(const Warp& w) const {
-  return w.active == active_ && w.reconverge == reconverge_ && w.parked == parked_ && w.held == held_ &&
-         !w.alternative && std::memcmp(w.regs, registers_.data(), registers_.size() * sizeof(std::uint32_t)) == 0;
+  if (w.active != active_ || w.reconverge != reconverge_ || w.parked != parked_ || w.held != held_) return false;
+  if (std::memcmp(w.regs, registers_.data(), registers_.size() * sizeof(std::uint32_t)) != 0) return false;
+  if (alternatives_.empty()) return !w.alternative || w.alternative->same(w);
+  return w.alternative && w.alternative->registers() == alternatives_;
 }
 
 bool Spin::returned(const Warp& w) {
@@ -52,13 +56,14 @@ bool Spin::returned(const Warp& w) {
 
 bool Spin::found(const Warp& w) const { return found_ && changes_ == changes(w); }
 
-void Spin::again(const Warp& w) {
-  found_ = false;
-  again_ = true;
+void Spin::resume(const Warp& w) {
+  if (changes_ == changes(w)) return;
+  // In the middle of a loop, what it still does there comes of what it read before the change.
+  if (found_) again_ = true;
+  else longest_ = 16;
   longest_ = std::max<std::uint64_t>(2 * longest_, 64);
-  steps_ = 0;
-  changes_ = changes(w);
-  reads_.clear();
+  found_ = false;
+  remember(w);
 }
 
 bool spins(const Warp& w) { return w.spin && w.spin->found(w); }
@@ -70,7 +75,7 @@ void watch_spin(Warp& w, std::uint64_t executed) {
     return;
   }
   w.idle += executed;
-  if (w.idle < kIdle << w.doubt || w.alternative) return;
+  if (w.idle < kIdle << w.doubt) return;
   w.idle = 0;
   w.spin = std::make_unique<Spin>(w);
 }

@@ -34,8 +34,8 @@ class Spin {
   bool returned(const Warp&);
   /// It came back, and nothing has changed since.
   bool found(const Warp&) const;
-  /// Something changed: it may be as before once more.
-  void again(const Warp&);
+  /// The warp goes on. Where something changed since it was remembered, what it did before counts no more.
+  void resume(const Warp&);
   /// It is watched in vain.
   bool hopeless() const { return longest_ > kLongest; }
 
@@ -52,6 +52,7 @@ class Spin {
   bool same(const Warp&) const;
 
   std::vector<std::uint32_t> registers_;
+  std::vector<std::uint64_t> alternatives_;  ///< of the registers; empty: they are like them
   std::vector<Parked> parked_;
   std::vector<Held> held_;
   std::uint32_t pc_ = 0, active_ = 0, reconverge_ = 0;

@@ -86,7 +86,7 @@ void run_warp(Warp& w, std::uint64_t quantum) {
                       w.steps));
   const std::uint64_t end = begin + std::min(quantum, left);
   if (w.spin) {
-    if (!spins(w)) w.spin->again(w);
+    w.spin->resume(w);
     w.idle_since = *w.block->changes;
     follow(w, end);
   } else if (!launch.program.polls) {

@@ -74,6 +74,54 @@ TEST(Spins, AndOtherWaitsAreOneDeadlock) {
                       "since ptx line 16"),
             HasSubstr("warp 2 waits at barrier 1 (32 of 96 threads arrived)")));
 }
+TEST(Spins, OnUnwrittenMemoryAreADeadlockToo) {
+  const std::string spin = "LOOP: ld.volatile.shared.b32 %r2, [%r4]; setp.ne.u32 %p1, %r2, 77; @%p1 bra LOOP;";
+  const std::string flag = ".shared .align 4 .b32 flag; mov.u32 %r4, flag;";
+  under_every_schedule([&] {
+    for (const std::string& body :
+         {flag + spin,
+          flag + "setp.lt.u32 %p2, %r1, 32; @%p2 bra LOOP; bar.sync 3, 64; bra END;\n" + spin + "\nEND:"}) {
+      const std::string ptx = thread_program(body);
+      expect_assembles(ptx, "sm_90a");
+      const Device device = Device::simulator("sm_90a");
+      Buffer<U32> out(device, 64), data(device, 1);
+      EXPECT_THROW(run(device, ptx, "k", kTwoWarps, Params().add(out).add(data)), DeviceError);
+      std::vector<FindingKind> kinds;
+      for (const Finding& f : device.findings()) kinds.push_back(f.kind);
+      EXPECT_THAT(kinds, ::testing::ElementsAre(FindingKind::Uninitialised, FindingKind::Deadlock));
+      EXPECT_THAT(device.findings().back().message, HasSubstr("spins on shared memory at 0x400"));
+    }
+  });
+}
+TEST(Spins, AreDeadlocksUnderEverySchedule) {
+  const std::string ring =
+      "mov.u32 %r4, %nctaid.x; mov.u32 %r2, %ctaid.x; add.u32 %r5, %r2, %r4; sub.u32 %r5, %r5, 1; rem.u32 %r5, %r5, "
+      "%r4; mul.wide.u32 %rd3, %r5, 4; add.u64 %rd3, %rd2, %rd3;\nLOOP: ld.acquire.gpu.global.u32 %r3, [%rd3]; "
+      "setp.eq.u32 %p1, %r3, 0; @%p1 bra LOOP;";
+  for (int seed = 1; seed <= 8; ++seed) {
+    const Knob schedule("KILN_SIM_SCHEDULE", "random:" + std::to_string(seed));
+    EXPECT_THAT(fault(ring, {{64, 1, 1}, {256, 1, 1}, 0}), HasSubstr("deadlock: block (0, 0, 0): warp 0 spins on"));
+    EXPECT_THAT(fault(ring, {{1, 1, 1}, {1024, 1, 1}, 0}), HasSubstr("deadlock: warp 0 spins on byte 0"));
+  }
+}
+TEST(Spins, ThatEndInTheMiddleOfTheirLoopAreNone) {
+  // The flag is set at some moment of a loop that takes longer than a warp's turn, or less.
+  for (const char* trips : {"2", "20", "60", "700"})
+    under_every_schedule([&] {
+      for (U32 delay = 500; delay < 8000; delay += 1499) {
+        ThreadProgram p{
+            "ld.global.b32 %r8, [%rd2+4]; setp.lt.u32 %p3, %r1, 32; @%p3 bra LOOP; mov.u32 %r4, 0;\nDELAY: add.u32 "
+            "%r4, "
+            "%r4, 1; setp.lt.u32 %p2, %r4, %r8; @%p2 bra DELAY; st.volatile.global.b32 [%rd2], 1; bra END;\n"
+            "LOOP: ld.volatile.global.b32 %r9, [%rd2]; setp.eq.u32 %p1, %r9, 0; mov.u32 %r5, 0;\nWORK: add.u32 %r5, "
+            "%r5, 1; setp.lt.u32 %p2, %r5, " +
+                std::string(trips) + "; @%p2 bra WORK; @%p1 bra LOOP;\nEND:",
+            "sm_90a", kTwoWarps};
+        p.data = {0, delay};
+        EXPECT_EQ(p.run()[0], 1u);
+      }
+    });
+}
 TEST(Spins, OfThousandsOfWarpsAreFoundAtOnce) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(fault("LOOP: ld.acquire.gpu.global.b32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0; @%p1 bra LOOP;",
