@@ -47,9 +47,9 @@ Value* pair_shares(Emitter& e) {
 Value* coordinate(Emitter& e, ir::Value v) {
   llvm::IRBuilder<>& b = e.b;
   Value* x = e.scalar(v);
-  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b.getInt64(std::uint64_t(INT32_MAX)));
-  x = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b.getInt64(std::uint64_t(INT32_MIN)));
-  return b.CreateTrunc(x, b.getInt32Ty());
+  Value* low = b.CreateTrunc(x, b.getInt32Ty());
+  Value* fits = b.CreateICmpEQ(b.CreateSExt(low, b.getInt64Ty()), x);
+  return b.CreateSelect(fits, low, b.getInt32(std::uint32_t(INT32_MIN)));
 }
 
 Ring::Ring(Emitter& e)

@@ -16,7 +16,8 @@ llvm::Value* cluster_rank(Emitter& e);
 /// i1, equal in the whole launch: the two blocks of a cluster run neighbours and share operands. Null where the
 /// program's walk has no pairs.
 llvm::Value* pair_shares(Emitter& e);
-/// i32: an index as the coordinate of a copy. What 32 bits do not hold is outside of every array either way.
+/// i32: an index as the coordinate of a copy. What 32 bits do not hold is outside of every array, as -2^31 is, which
+/// keeps the alignment that coordinates along lines must have (ir::kCopyUnit).
 llvm::Value* coordinate(Emitter& e, ir::Value v);
 
 class Ring {

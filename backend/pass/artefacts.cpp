@@ -44,9 +44,9 @@ std::string path_safe(std::string name) {
 }
 
 std::string key8(const Function& f, const Target& t, const CompileOptions& o) {
-  const std::string key = fmt::format("{}{} {} {} {} {} {} {} {}{}", print(f, {.locations = false}), t.arch, t.ptx,
-                                      o.num_warps, o.cluster, o.max_registers, o.stages, o.line_info, o.strict,
-                                      o.debug ? " debug" : "");
+  const std::string key =
+      fmt::format("{}{} {} {} {} {} {} {} {}{}", print(f, {.locations = false}), t.arch, t.ptx, o.num_warps, o.cluster,
+                  o.max_registers, o.stages, o.line_info, o.strict, o.debug ? " debug" : "");
   return fmt::format("{:08x}", std::uint32_t(rt::hash128(key).low));
 }
 

@@ -84,9 +84,7 @@ class Layouts {
   }
   bool unlaid(Value v) const { return f_.type(v).tile && f_.type(v).layout == kNoLayout; }
   /// Operand k may stand in any layout: its elements are found wherever they are.
-  static bool takes_any(Op op, std::size_t k) {
-    return op == Op::Histogram || (op == Op::Dot && k < 2);
-  }
+  static bool takes_any(Op op, std::size_t k) { return op == Op::Histogram || (op == Op::Dot && k < 2); }
 
   LayoutId of_shape(Value v) { return accesses_.of_shape(f_.type(v).shape); }
   LayoutId at_home(Value v) {

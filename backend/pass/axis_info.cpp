@@ -9,6 +9,7 @@
 
 #include "backend/ir/layout_zoo.h"
 #include "backend/ir/op/reshape_groups.h"
+#include "backend/ir/op/ring.h"
 
 namespace kiln::ir {
 namespace {
@@ -113,7 +114,9 @@ class Transfer {
       const Axis& y = b.axes[i];
       const std::int64_t c = std::min(x.contiguity, y.contiguity);
       const std::int64_t unit = f_.type(known).ptr ? bytes(f_.type(known).dtype) : 1;
-      const auto at = [&](const Axis& z) { return z.contiguity <= c ? z.divisibility : std::min(z.divisibility, c * unit); };
+      const auto at = [&](const Axis& z) {
+        return z.contiguity <= c ? z.divisibility : std::min(z.divisibility, c * unit);
+      };
       x = {c, std::min(at(x), at(y)), std::min(x.constancy, y.constancy)};
     }
     if (!b.range.inside(a.range)) a.range = unknown(known).range;
@@ -127,7 +130,8 @@ class Transfer {
     constexpr int kDeepest = 4;
     const bool deep = loops_ >= kDeepest;
     ++loops_;
-    for (std::size_t k = 0; k < carried.size(); ++k) info_[carried[k].id] = deep ? unknown(carried[k]) : info_[init[k].id];
+    for (std::size_t k = 0; k < carried.size(); ++k)
+      info_[carried[k].id] = deep ? unknown(carried[k]) : info_[init[k].id];
     for (bool again = true; again;) {
       const std::span<const Value> next = pass();
       again = false;
@@ -605,6 +609,10 @@ AxisAnalysis::AxisAnalysis(const Function& f) : info_(f.value_count()) {
   for (std::uint32_t id = 0; id < f.value_count(); ++id)
     info_[id] = transfer.unknown(Value{id});  // parameters of combine regions stay so
   transfer.region(f.body());
+}
+
+bool copy_aligned(const AxisAnalysis& facts, Value elements, DType dtype) {
+  return facts[elements].axes[0].divisibility * bytes(dtype) % kCopyUnit == 0;
 }
 
 }  // namespace kiln::ir

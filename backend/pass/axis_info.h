@@ -58,4 +58,7 @@ class AxisAnalysis {
   std::vector<AxisInfo> info_;
 };
 
+/// Whether so many elements, a scalar, are known to be whole units of the copy engine (kCopyUnit).
+bool copy_aligned(const AxisAnalysis& facts, Value elements, DType dtype);
+
 }  // namespace kiln::ir

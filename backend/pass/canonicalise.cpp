@@ -116,7 +116,8 @@ class Canonicaliser {
     for (const Attr& a : inst.attrs) {
       k.push_back(std::uint64_t(a.key));
       if (const auto* l = std::get_if<Literal>(&a.value)) k.push_back(l->bits);
-      else if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value)) k.insert(k.end(), v->begin(), v->end());
+      else if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value))
+        k.insert(k.end(), v->begin(), v->end());
       else k.push_back(std::uint64_t(std::get<std::int64_t>(a.value)));
     }
     return k;

@@ -49,7 +49,8 @@ class Hoister {
   }
   bool inside(Value v) const { return v.id < inside_.size() && inside_[v.id]; }
 
-  /// What the loop runs on every way: branches inside are searched as well, since a pure operation has no cost but time.
+  /// What the loop runs on every way: branches inside are searched as well, since a pure operation has no cost but
+  /// time.
   void move_from(RegionId r, InstId loop) {
     const std::vector<InstId> order = f_.region(r).insts;
     for (InstId i : order) {

@@ -16,11 +16,10 @@
 //   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory
 //   result     64, 128 or 256 rows, a multiple of 8 up to 256 columns, at most 128 registers a thread
 //   operands   blocks of views or their transposes, used by nothing else, with zeros outside; arrays that nothing else
-//   writes and a tensor
-//              map takes (signature.h); lines of whole 128 bytes; 8-bit elements lie along k
+//              writes and a tensor map takes (signature.h); lines of whole 128 bytes, from a multiple of 16 bytes on;
+//              8-bit elements lie along k
 //   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the
-//   program's
-//              number alone: the warps that fill compute them again
+//              program's number alone: the warps that fill compute them again
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,6 +30,7 @@
 #include "backend/ir/op/dot.h"
 #include "backend/ir/op/ring.h"
 #include "backend/ir/signature.h"
+#include "backend/pass/axis_info.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
 #include "backend/pass/skew.h"
@@ -52,7 +52,7 @@ struct Operand {
 
 class Loop {
  public:
-  Loop(Function& f, InstId loop) : f_(f), loop_(loop), body_(f.inst(loop).regions[0]) {}
+  Loop(Function& f, InstId loop) : f_(f), facts_(f), loop_(loop), body_(f.inst(loop).regions[0]) {}
 
   /// Finds the products whose operands can travel; whether there is one.
   /// `warps`: as many as the user wants; 0: any number.
@@ -82,6 +82,7 @@ class Loop {
   std::int64_t slot() const;
 
   Function& f_;
+  const AxisAnalysis facts_;
   const InstId loop_;
   const RegionId body_;
   std::vector<InstId> dots_;
@@ -112,6 +113,9 @@ bool Loop::is_mapped(InstId load, const Inst& block, int& along) const {
     const RingBlock shape{f_.type(block.operands[0]).dtype, {extents[0], extents[1]}, along, 0};
     const auto map = block_map(f_, std::span(block.operands).first(5), shape);
     why = map ? tensor_map_obstacle(f_, *map) : "sizes or strides of " + name + " are no arguments as they were passed";
+    if (why.empty() && !copy_aligned(facts_, block.operands[5 + std::size_t(along)], shape.dtype))
+      why = fmt::format("its place along axis {} of {} is not known to be a multiple of {} bytes", along, name,
+                        kCopyUnit);
     if (why.empty()) return true;
   }
   return refuse(load, why);

@@ -5,13 +5,15 @@
 //     store %p, %r, %in
 //
 // It takes tiles of whole lines whose rows are contiguous in memory. They leave by a tensor map where the array can be
-// one and nothing depends on the moment of the copy: no access of the program but loads before it may touch the same
-// memory. Else they leave as vectors.
+// one, rows begin at and have multiples of the 16 bytes that the copy engine writes at once, and nothing depends on the
+// moment of the copy: no access of the program but loads before it may touch the same memory. Else they leave as
+// vectors.
 #include <algorithm>
 
 #include "backend/ir/fold.h"
 #include "backend/ir/op/store_block.h"
 #include "backend/ir/signature.h"
+#include "backend/pass/axis_info.h"
 #include "backend/pass/pass.h"
 #include "backend/pass/rewrite.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 class Results {
  public:
-  explicit Results(Function& f) : f_(f) {
+  explicit Results(Function& f) : f_(f), facts_(f) {
     walk(f_, [&](InstId i) {
       order_.push_back(i);
       if (f_.inst(i).op == Op::RingDot) warps_ = ring_warps(f_.inst(i).ints(AttrKey::extents)[0]);
@@ -48,7 +50,9 @@ class Results {
     if (!is_one(operands[5])) return false;
     const InstId staged = insert_op(f_, store, Op::StoreBlock, operands, {}, {}, inst.loc);
     const auto map = block_map(f_, stored_array(f_.inst(staged)), staged_piece(f_.type(inst.operands[1]).dtype));
-    if (map && tensor_map_obstacle(f_, *map).empty() && alone) set_attr(f_, staged, AttrKey::mapped, 1);
+    const bool whole_units = copy_aligned(facts_, operands[3], f_.type(inst.operands[1]).dtype) &&
+                             copy_aligned(facts_, operands[7], f_.type(inst.operands[1]).dtype);
+    if (map && tensor_map_obstacle(f_, *map).empty() && whole_units && alone) set_attr(f_, staged, AttrKey::mapped, 1);
     f_.remove(store);
     return true;
   }
@@ -116,6 +120,7 @@ class Results {
   }
 
   Function& f_;
+  const AxisAnalysis facts_;
   std::vector<InstId> order_;
   int warps_ = 4;
 };

@@ -48,9 +48,7 @@ class Unroller {
     Wide iv(std::int64_t t) const { return number(lo) + Wide(t) * number(step); }
   };
 
-  static Wide number(const Literal& l) {
-    return l.dtype == DType::u64 ? Wide(l.bits) : Wide(l.as_int());
-  }
+  static Wide number(const Literal& l) { return l.dtype == DType::u64 ? Wide(l.bits) : Wide(l.as_int()); }
   static bool fits(Wide x, DType d) {
     if (is_signed(d)) {
       const Wide most = (Wide(1) << (bits(d) - 1)) - 1;
@@ -81,9 +79,8 @@ class Unroller {
     if (!bound[0] || !bound[1] || !bound[2] || inst.i64(AttrKey::stop) > 0) return std::nullopt;
     Trips t{*bound[0], *bound[2]};
     const Wide span = number(*bound[1]) - number(t.lo), step = number(t.step);
-    const Wide count = step == 0 || (span > 0) != (step > 0) || span == 0
-                               ? 0
-                               : (span + step - (step > 0 ? 1 : -1)) / step;
+    const Wide count =
+        step == 0 || (span > 0) != (step > 0) || span == 0 ? 0 : (span + step - (step > 0 ? 1 : -1)) / step;
     t.count = std::int64_t(std::min<Wide>(count, std::numeric_limits<std::int64_t>::max()));
     return t;
   }
@@ -101,8 +98,7 @@ class Unroller {
     const Inst inst = f_.inst(i);
     std::vector<Value> carried(inst.operands.begin() + 3, inst.operands.end());
     if (rounds > 1) carried = shorter_loop(i, t, n, rounds, carried);
-    for (std::int64_t trip = rounds > 1 ? rounds * n : 0; trip < t.count; ++trip)
-      carried = copy(i, t, trip, carried);
+    for (std::int64_t trip = rounds > 1 ? rounds * n : 0; trip < t.count; ++trip) carried = copy(i, t, trip, carried);
     for (std::size_t k = 0; k < inst.results.size(); ++k) f_.replace_all_uses(inst.results[k], carried[k]);
     f_.remove(i);
     changed_ = true;

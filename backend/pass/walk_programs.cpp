@@ -28,8 +28,8 @@
 namespace kiln::ir {
 namespace {
 
-/// Rows of the left operand whose programs are walked together: with 2048, a kernel written by hand read 1.23 GB of DRAM at
-/// 8192^3 bf16, with 1024 more.
+/// Rows of the left operand whose programs are walked together: with 2048, a kernel written by hand read 1.23 GB of
+/// DRAM at 8192^3 bf16, with 1024 more.
 constexpr std::int64_t kGroupRows = 2048;
 
 class Walking {

@@ -61,7 +61,7 @@ constexpr SpecialName kSpecials[] = {
     {"%cluster_nctaid.y", Special::NctaInClusterY, "90@7.8"},
     {"%cluster_nctaid.z", Special::NctaInClusterZ, "90@7.8"},
     {"%is_explicit_cluster", Special::IsCluster, "90@7.8"},
-    {"%aggr_smem_size", Special::TotalSmem, "90@8.1"},
+    {"%aggr_smem_size", Special::AggregateSmem, "90@8.1"},
     {"%reserved_smem_offset_begin", Special::Zero, "80@7.6"},
     {"%reserved_smem_offset_end", Special::ReservedEnd, "80@7.6"},
     {"%reserved_smem_offset_cap", Special::ReservedEnd, "80@7.6"},

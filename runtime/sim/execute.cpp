@@ -91,7 +91,8 @@ std::uint64_t special_value(const Warp& w, std::uint32_t lane, Special which) {
     case Special::Zero: return 0;
     case Special::ReservedEnd: return kSharedBase;
     case Special::DynamicSmem: return launch.dynamic_smem;
-    case Special::TotalSmem: return b.shared_end();
+    case Special::TotalSmem: return b.shared_end() - kSharedBase;
+    case Special::AggregateSmem: return b.shared_end();  // with what the system has
     case Special::ClusterX: return b.id[0] / in_cluster[0];
     case Special::ClusterY: return b.id[1] / in_cluster[1];
     case Special::ClusterZ: return b.id[2] / in_cluster[2];

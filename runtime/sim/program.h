@@ -133,6 +133,7 @@ enum class Special : std::uint8_t {
   ReservedEnd,
   DynamicSmem,
   TotalSmem,
+  AggregateSmem,
   ClusterX,
   ClusterY,
   ClusterZ,

@@ -76,7 +76,7 @@ Ty reduction_type(DType d, AtomicOp op) {
   }
 }
 
-/// From the issuer's shared memory to global memory, elements outside left out; its thread waits for the group.
+/// From the issuer's shared memory to global memory, units outside left out; its thread waits for the group.
 class TensorOut final : public Operation {
  public:
   TensorOut(Agent a, U32 from, const TensorBox& box, std::optional<AtomicOp> op)
@@ -122,6 +122,12 @@ TensorBox box_of(Warp& w, const Inst& in, int lane) {
           fmt::format("a copy of {} dimensions by a tensor map of {}", in.count, box.spec.rank));
   for (std::size_t i = 0; i < in.count; ++i)
     box.at[i] = static_cast<std::int32_t>(w.in<U32>(in.ops[kCoordinates + i])[lane]);
+  const std::int64_t first = std::int64_t{box.at[0]} * box.element_bytes();
+  if (first % kTensorUnit != 0)
+    fault(
+        FindingKind::Misaligned, w, in, lane,
+        fmt::format("misaligned tensor copy: its first coordinate is {}, byte {} of a row, which is no multiple of {}",
+                    box.at[0], first, kTensorUnit));
   return box;
 }
 
@@ -152,7 +158,8 @@ void copy_out(Warp& w, const Inst& in) {
   const std::optional<AtomicOp> op = operation(in);
   for (U32 m = w.mask; m; m &= m - 1) {
     const int l = std::countr_zero(m);
-    const TensorBox box = box_of(w, in, l);
+    TensorBox box = box_of(w, in, l);
+    box.stored = true;
     const U64 from = address_value(w, in, kShared, 1, l);
     check_multiple(w, in, l, "source of a tensor copy", from, kBoxAlign);
     if (op) {

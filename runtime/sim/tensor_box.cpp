@@ -15,7 +15,7 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-constexpr U32 kChunk = 16, kLine = 128;
+constexpr U32 kLine = 128;
 
 /// Elements outside of the tensor.
 void fill(const TensorSpec& s, std::byte* to, std::size_t bytes) {
@@ -51,7 +51,9 @@ U32 TensorBox::element_bytes() const { return static_cast<U32>(kiln::bytes(spec.
 std::vector<TensorBox::Row> TensorBox::rows() const {
   std::vector<Row> out;
   std::array<U32, TensorSpec::kMaxRank> i{};
-  const std::int64_t x = at[0], size = static_cast<std::int64_t>(spec.sizes[0]), width = spec.box[0];
+  const std::int64_t x = at[0], width = spec.box[0], unit = kTensorUnit / element_bytes();
+  std::int64_t size = static_cast<std::int64_t>(spec.sizes[0]);
+  if (stored) size = (size + unit - 1) / unit * unit;
   const std::int64_t first = std::clamp<std::int64_t>(-x, 0, width),
                      end = std::clamp<std::int64_t>(size - x, first, width);
   U32 n = 1;
@@ -115,10 +117,10 @@ void TensorBox::to_shared(Agent& a, Block& b, U32 base, const std::vector<std::b
     std::memcpy(b.shared_bytes() + base, data.data(), bytes);
     return;
   }
-  for (U32 o = 0; o < bytes; o += kChunk) {
+  for (U32 o = 0; o < bytes; o += kTensorUnit) {
     const U32 to = place(base, o);
-    if (!whole) std::ignore = bulk_write(a, b, to, kChunk);
-    std::memcpy(b.shared_bytes() + to, data.data() + o, kChunk);
+    if (!whole) std::ignore = bulk_write(a, b, to, kTensorUnit);
+    std::memcpy(b.shared_bytes() + to, data.data() + o, kTensorUnit);
   }
 }
 
@@ -131,10 +133,10 @@ void TensorBox::from_shared(Agent& a, Block& b, U32 base, std::vector<std::byte>
     std::memcpy(data.data(), b.shared_bytes() + base, bytes);
     return;
   }
-  for (U32 o = 0; o < bytes; o += kChunk) {
+  for (U32 o = 0; o < bytes; o += kTensorUnit) {
     const U32 from = place(base, o);
-    if (!whole) std::ignore = shared_read(a, b, from, kChunk);
-    std::memcpy(data.data() + o, b.shared_bytes() + from, kChunk);
+    if (!whole) std::ignore = shared_read(a, b, from, kTensorUnit);
+    std::memcpy(data.data() + o, b.shared_bytes() + from, kTensorUnit);
   }
 }
 

@@ -11,9 +11,14 @@
 
 namespace kiln::rt::sim {
 
+/// Bytes that the copy engine moves at once: the first coordinate is a multiple of it.
+inline constexpr std::uint32_t kTensorUnit = 16;
+
 struct TensorBox {
   TensorSpec spec;
   std::array<std::int32_t, TensorSpec::kMaxRank> at{};  ///< coordinates of its first element; may be outside
+  /// Stored: rows of the tensor then end at the next multiple of kTensorUnit bytes, as on the hardware.
+  bool stored = false;
 
   /// One row along dimension 0: `count` of its elements are in the tensor, from number `first` on, and lie at
   /// `address`.

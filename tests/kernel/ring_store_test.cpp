@@ -97,6 +97,14 @@ TEST(RingStore, SeveralResultsOfPartialTiles) {
   expect_as_interpreted<f8e5m2, float>(1, 1, {64, 128}, {16, 0}, {16, 0});
 }
 
+// The copy engine writes whole units of 16 bytes, also where the array ends within one.
+TEST(RingStore, NothingIsWrittenBehindRows) {
+  for (int n : {1, 7, 201, 263}) {
+    expect_as_interpreted<bf16, float>(150, n, {128, 128}, {264, 0}, {264, 0});
+    expect_as_interpreted<f8e4m3, f16>(70, n, {64, 128}, {272, 0}, {264, 0});
+  }
+}
+
 // Rows at no multiple of 16 bytes, or none of them aligned: elements at the edges of what vectors hold.
 TEST(RingStore, ArraysThatNoTensorMapTakes) {
   expect_as_interpreted<bf16, float>(150, 200, {128, 128}, {203, 0}, {201, 0});

@@ -292,6 +292,42 @@ TEST(Ring, ALoopThatSomeProgramsSkip) {
   }
 }
 
+constinit auto from_anywhere =
+    kernel("from_anywhere", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> c, Int begin, Int column) {
+      Tile sum = zeros(DType::f32, {64, 64});
+      for (auto k : range(begin, a.size(1), 64))
+        sum = dot(a.load({0, k}, {64, 64}), b.load({k, column}, {64, 64}), sum);
+      c.store({0, column}, sum);
+    });
+
+// Coordinates along lines that are no multiple of 16 bytes: those of the columns of both operands, and of the result.
+TEST(Ring, BlocksBeginAnywhere) {
+  constexpr int kK = 200, kN = 128;
+  const auto a = numbers<bf16>(64 * kK, 1), b = numbers<bf16>(kK * kN, 2);
+  for (const Device& d : kiln::test::devices())
+    for (const auto& [begin, column] : {std::pair{0, 0}, {16, 0}, {3, 0}, {8, 16}, {0, 5}, {77, 61}, {-16, -16}}) {
+      Buffer<bf16> x = buffer_of(d, a), y = buffer_of(d, b);
+      Buffer<float> c(d, 64 * kN);
+      c.fill_bytes(0);
+      const Stream s(d);
+      from_anywhere.launch(s, 1, {x, {64, kK}}, {y, {kK, kN}}, {c, {64, kN}}, begin, column);
+      s.synchronize();
+      const auto got = c.to_vector();
+      for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < kN; ++j) {
+          double want = 0;
+          if (j >= column && j < column + 64)
+            for (int k = std::max(begin, 0); k < kK; ++k)
+              want += real(a[std::size_t(i * kK + k)]) * real(b[std::size_t(k * kN + j)]);
+          ASSERT_NEAR(got[std::size_t(i * kN + j)], want, 0.05) << d.name() << " " << begin << ", " << column;
+        }
+      if (d.kind() == DeviceKind::Interpreter) continue;
+      const bool whole = begin % 16 == 0 && column % 16 == 0;
+      const auto image = from_anywhere.image(d, {x, {64, kK}}, {y, {kK, kN}}, {c, {64, kN}}, begin, column);
+      EXPECT_EQ(image.ptx.find("cp.async.bulk") != std::string::npos, whole) << begin << ", " << column;
+    }
+}
+
 // Late, early and at random moments: whoever depends on luck differs in one of them.
 TEST(Ring, EveryScheduleOfTheSimulator) {
   for (const char* schedule : {"late", "early", "random:1", "random:2", "random:3"}) {

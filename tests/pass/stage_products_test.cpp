@@ -13,8 +13,8 @@ const std::string kViews =
     "param : index access=read extent\nparam : index access=read align=16 extent\nparam : index access=read one "
     "extent\n"
     "param \"b\" : ptr<const bf16> access=read align=16 disjoint\nparam : index access=read extent\n"
-    "param : index access=read extent\nparam : index access=read align=16 extent\nparam : index access=read one "
-    "extent\n"
+    "param : index access=read align=16 extent\nparam : index access=read align=16 extent\nparam : index access=read "
+    "one extent\n"
     "param \"c\" : ptr<f32> access=readwrite align=16 disjoint\n";
 
 /// c[64, 64] = a b, block by block along k; `inside` stands in the loop, which yields `sum`.
@@ -77,15 +77,24 @@ TEST(StageProducts, WhatCannotTravelStays) {
   stays(matmul(shared));
   stays(matmul(sizes));
   stays(matmul(), {.num_warps = 8});
+  std::string anywhere = matmul();  // along k, which may be no multiple of 16 bytes
+  anywhere.replace(anywhere.find("for %c0, %ak"), 12, "for %bk, %ak");
+  stays(anywhere);
   stays(matmul(kViews, "print text=\"{}\" %av\n"));  // somebody else needs the elements
 }
 
-// The result's rows are contiguous and at multiples of 16 bytes, or of 4; %b1 is known to be 1.
+// The result's rows are contiguous, at multiples of 16 bytes and whole ones, or not; %b1 is known to be 1.
 TEST(StageResults, StoresOfBlocksLeaveThroughSharedMemory) {
   const std::string stored = "store %cp, %out, %ci\n", pitch = "%pc, %am, %bn, %bn, %b1";
   std::string text = matmul();
   text.replace(text.find("store %cp, %out\n"), 16, stored);
-  EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), HasSubstr("store_block %"));
+  const auto with = [&](const std::string& array) {
+    std::string other = text;
+    other.replace(other.find(pitch), pitch.size(), array);
+    return after({choose_mma, stage_products, stage_results}, other);
+  };
+  EXPECT_THAT(with("%pc, %am, %bn, %ak, %b1"), HasSubstr("store_block %"));
+  EXPECT_THAT(with("%pc, %am, %ak, %bs, %b1"), HasSubstr("store_block %"));  // a copy writes whole units of 16 bytes
   text.replace(text.find(pitch), pitch.size(), "%pc, %am, %bn, %bs, %b1");
   EXPECT_THAT(after({choose_mma, stage_products, stage_results}, text), HasSubstr("store_block mapped=1 %"));
   // read again behind the store: no copy that nobody awaits

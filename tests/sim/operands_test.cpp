@@ -58,7 +58,7 @@ TEST(Operands, MayBeSpecialRegisters) {
                "%r9, %r5;",
                "sm_90a",
                {{4, 1, 1}, {32, 1, 1}, 0, {2, 1, 1}}},
-              [](U32) { return 10u; });
+              [](U32) { return 1034u; });
   expect_each({"mov.pred %p1, %is_explicit_cluster; selp.u32 %r9, 10, 3, %p1;"}, [](U32) { return 3u; });
   expect_each({"elect.sync %r2|%p1, -1; selp.u32 %r9, 1, 0, %p1;"}, [](U32 t) { return t == 0 ? 1u : 0u; });
 }

@@ -112,15 +112,18 @@ struct Case {
     s.fill = fill;
     return s;
   }
-  /// f(place in the tile, place in memory or −1) for each element of the box.
+  /// f(place in the tile, place in memory or −1) for each element of the box. `stored`: rows of the tensor end at whole
+  /// units of 16 bytes, which is what the copy engine writes.
   template <class F>
-  void each(F&& f) const {
+  void each(F&& f, bool stored = false) const {
+    std::vector<U64> ends = sizes;
+    if (stored) ends[0] = (sizes[0] * element() + 15) / 16 * 16 / element();
     std::vector<U32> i(rank(), 0);
     for (U64 n = 0;; ++n) {
       std::int64_t memory_at = 0;
       for (U32 d = 0; d < rank(); ++d) {
         const std::int64_t c = at[d] + std::int64_t{i[d]} * (steps.empty() ? 1 : steps[d]);
-        if (c < 0 || c >= static_cast<std::int64_t>(sizes[d])) memory_at = INT64_MIN / 2;
+        if (c < 0 || c >= static_cast<std::int64_t>(ends[d])) memory_at = INT64_MIN / 2;
         memory_at += c * static_cast<std::int64_t>(strides()[d]);
       }
       const U64 linear = shift + n * element();
@@ -207,9 +210,11 @@ void expect_stores(const Case& c) {
   SCOPED_TRACE(text.str());
   const std::vector<U8> before = noise(c.memory(), 11), tile = noise(kTile, 12);
   std::vector<U8> want = before;
-  c.each([&](U64 from, std::int64_t at) {
-    if (at >= 0) std::memcpy(&want[static_cast<U64>(at)], &tile[from], c.element());
-  });
+  c.each(
+      [&](U64 from, std::int64_t at) {
+        if (at >= 0) std::memcpy(&want[static_cast<U64>(at)], &tile[from], c.element());
+      },
+      /*stored=*/true);
   const std::string ptx = kernel(store_text(c.rank()), false);
   expect_assembles(ptx, kTarget);
   for (const Device& d : devices()) {
@@ -224,28 +229,29 @@ void expect_stores(const Case& c) {
 std::vector<Case> cases() {
   using S = TensorSwizzle;
   std::vector<Case> out = {
-      {DType::u8, {1000}, {64}, {100}},
-      {DType::f32, {100}, {256}, {-30}},
+      {DType::u8, {1001}, {64}, {960}},
+      {DType::f32, {100}, {256}, {-32}},
       {DType::bf16, {64, 40}, {32, 16}, {8, 20}},
-      {DType::i64, {40, 9, 5}, {16, 4, 3}, {-3, 7, 3}},
-      {DType::f16, {24, 5, 4, 3}, {16, 3, 2, 2}, {12, -1, 3, 1}},
-      {DType::u32, {12, 4, 3, 5, 2}, {8, 3, 2, 4, 2}, {-2, 2, -1, 3, 1}},
-      {DType::f64, {20, 6}, {4, 3}, {19, 5}},
-      {DType::i16, {50, 50}, {8, 8}, {60, 2}},  // outside as a whole
+      {DType::i64, {40, 9, 5}, {16, 4, 3}, {-2, 7, 3}},
+      {DType::f16, {24, 5, 4, 3}, {16, 3, 2, 2}, {16, -1, 3, 1}},
+      {DType::u32, {12, 4, 3, 5, 2}, {8, 3, 2, 4, 2}, {-4, 2, -1, 3, 1}},
+      {DType::f64, {20, 6}, {4, 3}, {18, 5}},
+      {DType::i16, {50, 50}, {8, 8}, {56, 2}},  // outside as a whole
       {DType::u8, {48, 30}, {16, 20}, {-16, -20}},
       {DType::i32, {64, 64}, {8, 16}, {4, 3}, S::None, {1, 3}},
-      {DType::u16, {64, 20, 9}, {16, 7, 8}, {-1, 2, -2}, S::None, {1, 2, 4}},
+      {DType::u16, {64, 20, 9}, {16, 7, 8}, {-8, 2, -2}, S::None, {1, 2, 4}},
       {DType::f32, {30, 30}, {16, 8}, {20, 26}, S::None, {}, TensorFill::NaN},
-      {DType::f16, {30, 30}, {16, 8}, {-5, -3}, S::None, {}, TensorFill::NaN},
-      {DType::bf16, {30, 30}, {64, 8}, {-5, 26}, S::Bytes128, {}, TensorFill::NaN},
+      {DType::f16, {30, 30}, {16, 8}, {-8, -3}, S::None, {}, TensorFill::NaN},
+      {DType::bf16, {30, 30}, {64, 8}, {-8, 26}, S::Bytes128, {}, TensorFill::NaN},
       {DType::bf16, {200, 64}, {64, 32}, {72, 8}, S::Bytes128, {}, TensorFill::Zero, 256, 64},
   };
   for (const auto& [swizzle, width] :
        std::vector<std::pair<S, U32>>{{S::Bytes32, 32}, {S::Bytes64, 64}, {S::Bytes128, 128}})
     for (const DType d : {DType::u8, DType::bf16, DType::f32}) {
       const U32 n = width / static_cast<U32>(bytes(d));
-      out.push_back({d, {300, 40}, {n, 24}, {3, 10}, swizzle});
-      out.push_back({d, {300, 40, 3}, {n, 9, 2}, {-5, 35, 1}, swizzle, {}, TensorFill::Zero, 384});
+      const int unit = 16 / bytes(d);
+      out.push_back({d, {301, 40}, {n, 24}, {unit, 10}, swizzle});
+      out.push_back({d, {300, 40, 3}, {n, 9, 2}, {-unit, 35, 1}, swizzle, {}, TensorFill::Zero, 384});
     }
   // Rows shorter than the swizzle.
   out.push_back({DType::bf16, {100, 40}, {32, 16}, {8, 4}, S::Bytes128});
@@ -492,6 +498,12 @@ TEST(TensorFaults, DimensionsAgree) {
 TEST(TensorFaults, TilesAreAligned) {
   EXPECT_THAT(fault(load_text(2), {}, 64), HasSubstr("misaligned destination of a tensor copy"));
   EXPECT_THAT(fault(store_text(2), {}, 16), HasSubstr("misaligned source of a tensor copy"));
+}
+TEST(TensorFaults, FirstCoordinatesAreWholeUnits) {
+  const std::string misaligned = "first coordinate is 6, byte 24 of a row, which is no multiple of 16";
+  for (const std::string& copy : {load_text(2), store_text(2), store_text(2, "add")})
+    EXPECT_THAT(fault("mov.u32 %r10, 6; " + copy), HasSubstr(misaligned));
+  EXPECT_THAT(fault("mov.u32 %r10, -4; mov.u32 %r11, 3; " + store_text(2)), HasSubstr("no fault"));
 }
 TEST(TensorFaults, ElementsHaveTheReduction) {
   EXPECT_THAT(fault(store_text(2, "xor")), HasSubstr("a reduction that elements of f32 do not have"));

@@ -14,6 +14,9 @@ namespace kiln::ir {
 
 inline constexpr std::int64_t kLine = 128, kRingAlign = 1024;
 inline constexpr int kMaxBox = 256;  ///< positions that one copy of a tensor map brings
+/// What the copy engine moves at once: coordinates along lines are multiples of so many bytes, else the instruction is
+/// illegal; and what it stores ends at a multiple of it, be that beyond the array's size.
+inline constexpr std::int64_t kCopyUnit = 16;
 
 /// Operands of a fill for one matrix: base, two sizes, two strides, two coordinates.
 inline constexpr std::size_t kFillOperands = 7;

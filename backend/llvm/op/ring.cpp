@@ -198,7 +198,8 @@ struct Descriptor {
   }
 };
 
-constexpr std::uint32_t kHighWord = 0x40000040;  ///< swizzle of 128 bytes; eight lines are 1024 bytes
+constexpr std::uint32_t kHighWord = 0x40000040;       ///< swizzle of 128 bytes; eight lines are 1024 bytes
+constexpr std::uint32_t kDescriptorAddress = 0x3FFF;  ///< the field of the address, in units of 16 bytes
 
 void plain(llvm::IRBuilder<>& b, const char* text) {
   PtxAsm line;
@@ -274,7 +275,9 @@ Descriptor WarpgroupProduct::descriptor(std::size_t operand) {
       b_.CreateTrunc(b_.CreatePtrToInt(e_.scalar(inst_.operands[operand]), b_.getInt64Ty()), b_.getInt32Ty());
   // From panel to panel, where the operand does not lie along k; else without meaning.
   const std::int64_t leading = d.along_depth() ? 16 : d.block.lines() * ir::kLine;
-  d.low = b_.CreateOr(b_.CreateLShr(address, std::uint64_t(4)), b_.getInt32(std::uint32_t(leading >> 4 << 16)));
+  // Above bit 24 an address names the block of the cluster that it is in, which is no part of a descriptor's field.
+  Value* within = b_.CreateAnd(b_.CreateLShr(address, std::uint64_t(4)), b_.getInt32(kDescriptorAddress));
+  d.low = b_.CreateOr(within, b_.getInt32(std::uint32_t(leading >> 4 << 16)));
   return d;
 }
 
