@@ -13,11 +13,12 @@
 // Fill and take stand side by side, so the meaning is that of the loads; `specialise` lets the fills run ahead. What
 // this needs, and what makes a loop stay as it is:
 //   target     units of a warpgroup: sm_90a; no other number of warps asked for than a ring has (ring_warps)
-//   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory
+//   unit       16-bit floats of one type, 8-bit floats, 8-bit integers, as they lie in memory; f32 as tf32, to which
+//              the copies round it
 //   result     64, 128 or 256 rows, a multiple of 8 up to 256 columns, at most 128 registers a thread
 //   operands   blocks of views or their transposes, used by nothing else, with zeros outside; arrays that nothing else
 //              writes and a tensor map takes (signature.h); lines of whole 128 bytes, from a multiple of 16 bytes on;
-//              8-bit elements lie along k
+//              elements of other than 16 bits lie along k
 //   addresses  coordinates, bounds and conditions around the loop are scalars that follow from parameters and the
 //              program's number alone: the warps that fill compute them again
 #include <fmt/format.h>
@@ -148,7 +149,8 @@ bool Loop::takes_operand(const Inst& dot, InstId at, std::size_t which, Operand&
     return refuse(
         load, fmt::format("a block of {} lines of {} bytes: lines must be whole {} bytes, and a multiple of 8", lines,
                           line, kLine));
-  if (!along_depth && bytes(dtype) != 2) return refuse(load, "elements of one byte do not lie along k");
+  if (!along_depth && bytes(dtype) != 2)
+    return refuse(load, fmt::format("{} does not lie along k, as units of a warpgroup read it", kiln::name(dtype)));
   out.load = load;
   out.block = block;
   return true;
@@ -156,7 +158,7 @@ bool Loop::takes_operand(const Inst& dot, InstId at, std::size_t which, Operand&
 
 bool Loop::takes(const Inst& dot, InstId at) {
   const DotUnit unit = unit_of(dot);
-  bool fits = unit == DotUnit::F16 || unit == DotUnit::Bf16 || unit == DotUnit::I8 || unit == DotUnit::F8;
+  bool fits = unit != DotUnit::Fma && unit != DotUnit::F64 && dot_parts(f_, dot) == 1;
   for (std::size_t k = 0; k < 2; ++k) fits = fits && f_.type(dot.operands[k]).dtype == staged_dtype(f_, dot, k);
   if (!fits)
     return refuse(at,

@@ -26,7 +26,8 @@ std::string expected_bound(const LinearShape& s, double flop, double moved) {
   if (s.target != "sm_90a" || s.sms != 132)
     return fmt::format("{:.1f} FLOP a byte; the rates of this device are not known", flop / moved);
   const int widest = std::max(bytes(s.x), bytes(s.w));
-  if (widest > 2) return fmt::format("memory alone takes {:.2f} us at 4.27 TB/s", moved / kH200Bytes * 1e6);
+  if (widest > 4 || (widest == 4 && s.precision != Precision::tf32))
+    return fmt::format("memory alone takes {:.2f} us at 4.27 TB/s", moved / kH200Bytes * 1e6);
   const double memory = moved / kH200Bytes * 1e6, compute = flop / (kH200Flop16 * 2 / widest) * 1e6;
   return fmt::format("bound by {}: {:.2f} us at {} (the other: {:.2f} us)",
                      memory > compute ? "memory" : "the matrix units", std::max(memory, compute),

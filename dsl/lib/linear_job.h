@@ -113,9 +113,20 @@ struct Operands {
   LinearShape shape(const Device& device, bool crowded) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
     const bool as_it_lies = std::same_as<Before, Chain<1>> && !Scales::kAny && std::same_as<X, W>;
-    return {rows(),  cols(),          depth(),           dtype_of<X>,
-            weights, device.target(), device.sm_count(), as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w),
-            crowded};
+    // The units of a warpgroup read elements of other than 16 bits along k.
+    const bool along_k = x.stride[RX - 1] == 1 && w.stride[RW - 1] == 1;
+    const bool direct = as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w) && (sizeof(X) == 2 || along_k);
+    constexpr bool kRounds = std::same_as<X, float> && std::same_as<W, float>;
+    return {rows(),
+            cols(),
+            depth(),
+            dtype_of<X>,
+            weights,
+            device.target(),
+            device.sm_count(),
+            direct,
+            crowded,
+            kRounds ? options.precision : Precision::exact};
   }
   /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.
   LinearPlan plan_of(const Device& device, const char* kind, bool crowded) const {

@@ -84,7 +84,8 @@ LinearPlan for_warpgroups(const LinearShape& s, std::int64_t rows) {
 }
 
 bool has_warpgroup_unit(const LinearShape& s) {
-  const bool floats = s.x == s.w && (s.x == DType::f16 || s.x == DType::bf16);
+  const bool floats =
+      s.x == s.w && (s.x == DType::f16 || s.x == DType::bf16 || (s.x == DType::f32 && s.precision == Precision::tf32));
   const auto eight = [](DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2; };
   return s.target == "sm_90a" && s.direct && (floats || (s.x == i8 && s.w == i8) || (eight(s.x) && eight(s.w)));
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "dsl/lang/dot.h"
 #include "dsl/lib/matrix.h"
 
 namespace kiln::lib {
@@ -17,10 +18,11 @@ struct LinearBlocks {
 struct LinearShape {
   std::int64_t M = 0, N = 0, K = 0;
   DType x = DType::bf16, w = DType::bf16;
-  std::string target;    ///< "sm_90a"
-  int sms = 132;         ///< multiprocessors there
-  bool direct = false;   ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
-  bool crowded = false;  ///< the chain needs many registers beside the sums
+  std::string target;                      ///< "sm_90a"
+  int sms = 132;                           ///< multiprocessors there
+  bool direct = false;                     ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
+  bool crowded = false;                    ///< the chain needs many registers beside the sums
+  Precision precision = Precision::exact;  ///< of f32 beside f32
 };
 
 struct LinearPlan {

@@ -69,9 +69,10 @@ struct Known {
     int rows;
     std::int64_t N, K;
     bool direct, crowded;
+    Precision precision;
     bool operator==(const Key& o) const {
       return device == o.device && std::strcmp(kind, o.kind) == 0 && x == o.x && w == o.w && rows == o.rows &&
-             N == o.N && K == o.K && direct == o.direct && crowded == o.crowded;
+             N == o.N && K == o.K && direct == o.direct && crowded == o.crowded && precision == o.precision;
     }
   };
   Known(const Device& d, const Key& k, const LinearPlan* p) : owner(d), of(k), plan(p) {}
@@ -96,7 +97,7 @@ const LinearPlan* kept(const LinearPlan& plan) {
 }
 
 Known& entry(const Device& device, const char* kind, const LinearShape& s) {
-  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K, s.direct, s.crowded};
+  const Known::Key key{&device.impl(), kind, s.x, s.w, row_class(s.M), s.N, s.K, s.direct, s.crowded, s.precision};
   if (Known* k = known().find(key)) return *k;
   const auto read = [&] {
     const std::vector<LinearPlan> candidates = linear_candidates(s);
@@ -125,8 +126,10 @@ std::vector<LinearPlan> linear_candidates(const LinearShape& s) {
 }
 
 std::string linear_subject(const char* kind, const LinearShape& s) {
-  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}{}{}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M),
-                     s.N, s.K, s.direct ? ", direct" : "", s.crowded ? ", crowded" : "");
+  constexpr const char* kPrecisions[] = {"", ", tf32", ", tf32x3", ", bf16x3"};
+  return fmt::format("{} {} x {}, M to 2^{}, N {}, K {}{}{}{}", kind, kiln::name(s.x), kiln::name(s.w), row_class(s.M),
+                     s.N, s.K, s.direct ? ", direct" : "", s.crowded ? ", crowded" : "",
+                     kPrecisions[std::size_t(s.precision)]);
 }
 
 LinearPlan tuned_linear_plan(const Device& device, const char* kind, const LinearShape& s) {

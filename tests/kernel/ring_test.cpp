@@ -1,5 +1,5 @@
 // Products in loops over blocks of views, as one writes them: on targets with units of a warpgroup their operands
-// travel through a ring that other warps fill. Every type, direction, ragged shape and number of trips, against f64.
+// travel through a ring that other warps fill. Every direction, ragged shape and number of trips, against f64.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,68 +12,24 @@
 #include "dsl/kiln.h"
 #include "tests/kernel/every_device.h"
 #include "tests/kernel/operands.h"
+#include "tests/kernel/ring_product.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/knob.h"
 #include "tests/support/ptxas.h"
 
 namespace {
 using namespace kiln;
+using kiln::test::Blocks;
 using kiln::test::buffer_of;
+using kiln::test::Case;
+using kiln::test::expect_product;
+using kiln::test::matmul;
 using kiln::test::numbers;
 using kiln::test::real;
 using kiln::test::Stored;
 using kiln::test::stored;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Blocks {
-  int m = 128, n = 128, k = 64;
-  int promote = 0;
-};
-
-template <class A, class B, class C, class S>
-constinit auto matmul = kernel("matmul", [](View<const A, 2> a, View<const B, 2> b, View<C, 2> c, Tune<Blocks> t) {
-  Scalar m = program_id(0) * t.m, n = program_id(1) * t.n;
-  Tile acc = zeros(dtype_of<S>, {t.m, t.n});
-  for (auto k : range(0, a.size(1), t.k))
-    acc = dot(a.load({m, k}, {t.m, t.k}), b.load({k, n}, {t.k, t.n}), acc, {.promote = t.promote});
-  c.store({m, n}, acc.template cast<C>());
-});
-
-struct Case {
-  int m, n, k;
-  Blocks blocks;
-  bool a_columns = false, b_columns = false;
-};
-
-template <class A, class B, class C, class S = float>
-void expect_product(const Device& d, const Case& x, double relative) {
-  const auto a = numbers<A>(std::size_t(x.m * x.k), 1);
-  const auto b = numbers<B>(std::size_t(x.k * x.n), 2);
-  const Stored<A> sa = stored(a, x.m, x.k, x.a_columns);
-  const Stored<B> sb = stored(b, x.k, x.n, x.b_columns);
-  Buffer<A> da = buffer_of(d, sa.memory);
-  Buffer<B> db = buffer_of(d, sb.memory);
-  Buffer<C> dc(d, std::size_t(x.m * x.n));
-  dc.fill_bytes(0xff);
-  const Stream s(d);
-  const Grid grid{(x.m + x.blocks.m - 1) / x.blocks.m, (x.n + x.blocks.n - 1) / x.blocks.n};
-  matmul<A, B, C, S>.launch(s, grid, {da, {x.m, x.k}, sa.strides()}, {db, {x.k, x.n}, sb.strides()}, {dc, {x.m, x.n}},
-                            x.blocks);
-  s.synchronize();
-  const std::vector<C> got = dc.to_vector();
-  for (int i = 0; i < x.m; ++i)
-    for (int j = 0; j < x.n; ++j) {
-      double want = 0, magnitude = 0;
-      for (int k = 0; k < x.k; ++k) {
-        const double p = real(a[std::size_t(i * x.k + k)]) * real(b[std::size_t(k * x.n + j)]);
-        want += p;
-        magnitude += std::abs(p);
-      }
-      ASSERT_NEAR(real(got[std::size_t(i * x.n + j)]), want, relative * magnitude)
-          << d.name() << " " << x.m << "x" << x.n << "x" << x.k << " at " << i << ", " << j;
-    }
-}
 
 constexpr double kBf16 = 0x1p-8, kSums = 0x1p-14;
 
@@ -106,24 +62,6 @@ TEST(Ring, OperandsOfEitherDirection) {
     for (int direction = 0; direction < 4; ++direction)
       for (const Blocks& b : {Blocks{128, 128, 64}, {64, 64, 128}, {128, 256, 64}, {256, 64, 64}})
         expect_product<f16, f16, float>(d, {200, 270, 190, b, direction % 2 == 1, direction > 1}, kSums);
-}
-
-TEST(Ring, ElementsOfOneByte) {
-  for (const Device& d : kiln::test::devices())
-    for (const Blocks& b : {Blocks{128, 128, 128}, {64, 256, 128}}) {
-      const Case c{150, 140, 300, b, false, true};
-      expect_product<std::int8_t, std::int8_t, std::int32_t, std::int32_t>(d, c, 0);
-      expect_product<std::uint8_t, std::int8_t, std::int32_t, std::int32_t>(d, c, 0);
-      expect_product<f8e4m3, f8e4m3, float>(d, c, 0x1p-12);
-      expect_product<f8e4m3, f8e5m2, float>(d, c, 0x1p-12);
-      expect_product<f8e5m2, f8e5m2, float>(d, c, 0x1p-12);
-    }
-}
-
-TEST(Ring, SumsArePromoted) {
-  for (const Device& d : kiln::test::devices())
-    for (int promote : {32, 64, 128, 256})
-      expect_product<f8e4m3, f8e4m3, float>(d, {128, 128, 300, {128, 128, 128, promote}, false, true}, 0x1p-12);
 }
 
 TEST(Ring, NoTripsGiveZeros) {
@@ -377,7 +315,7 @@ std::string reason(std::array<std::int64_t, 2> strides, Blocks blocks, CompileOp
 }
 
 TEST(Ring, TheReportSaysWhyThereIsNone) {
-  const char* begin = "ring_test.cpp:3";  // the line of the load or of the product
+  const char* begin = "ring_product.h:2";  // the line of the load or of the product
   const std::string what = "no ring of tensor maps feeds the product: ";
   EXPECT_EQ(reason({256, 1}, {}), "");
   const std::string pitch = reason({249, 1}, {});

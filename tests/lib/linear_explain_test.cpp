@@ -43,6 +43,32 @@ TEST(LinearExplain, AWarpgroupKernelSaysWhatItTakes) {
   EXPECT_THAT(e.text(), HasSubstr("multiplies by  wgmma m64n256k16"));
 }
 
+template <class X, class Y>
+lib::LinearExplanation explained_types(const lib::LinearOptions& options, std::array<std::int64_t, 2> w_strides) {
+  const auto at = [](std::uint64_t n) { return n << 40; };  // nothing is read there
+  return lib::linear<X>({device_ptr<X>(at(1)), {8192, 8192}}, {device_ptr<X>(at(2)), {8192, 8192}, w_strides}, options)
+      .template explain<Y>(Device::simulator("sm_90a"), {device_ptr<Y>(at(3)), {8192, 8192}});
+}
+
+TEST(LinearExplain, OtherTypesOfWarpgroupsToo) {
+  constexpr std::array<std::int64_t, 2> kRows{8192, 1}, kColumns{1, 8192};
+  const auto multiplies = [](const lib::LinearExplanation& e) { return e.kernels.at(0).multiplies; };
+  const auto f8 = explained_types<f8e4m3, bf16>({}, kRows), fast = explained_types<f8e4m3, bf16>({.promote = 0}, kRows),
+             tf32 = explained_types<float, float>({.precision = Precision::tf32}, kRows);
+  EXPECT_EQ(f8.plan, "128x256x128 num_warps=8");
+  EXPECT_THAT(multiplies(f8), Contains(HasSubstr("wgmma m64n128k32 f32.e4m3.e4m3")));  // half of the columns at a time
+  EXPECT_THAT(multiplies(fast), Contains(HasSubstr("wgmma m64n256k32 f32.e4m3.e4m3")));
+  EXPECT_EQ(tf32.plan, "128x256x32 num_warps=8");
+  EXPECT_THAT(multiplies(tf32), Contains(HasSubstr("wgmma m64n256k8 f32.tf32.tf32")));
+  EXPECT_THAT(tf32.bound, HasSubstr("345 TFLOP/s"));
+  EXPECT_THAT(multiplies(explained_types<std::int8_t, std::int32_t>({}, kRows)),
+              Contains(HasSubstr("wgmma m64n256k32 s32.s8.s8")));
+  // Exact f32 stays so, and what does not lie along k has no such unit.
+  EXPECT_THAT(multiplies(explained_types<float, float>({}, kRows)), Not(Contains(HasSubstr("tf32"))));
+  EXPECT_THAT(multiplies(explained_types<float, float>({.precision = Precision::tf32}, kColumns)),
+              Contains(HasSubstr("mma.sync m16n8k8")));
+}
+
 TEST(LinearExplain, OtherTargetsAndOtherReasons) {
   const auto e = explained(Device::simulator("sm_80"), 4096, 4096, 4096, {.blocks = {64, 64, 32}, .num_warps = 4});
   SCOPED_TRACE(e.text());

@@ -105,6 +105,8 @@ std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill) 
     const auto map = block_map(f, std::span(fill.operands).subspan(i * kFillOperands, kFillOperands), blocks[i]);
     if (!map) throw UserError(fill.loc, "fill: a matrix is no parameter");
     maps.push_back(*map);
+    // Only products of tf32 take f32 from a ring, and they would cut the bits off.
+    if (blocks[i].dtype == DType::f32) maps.back().floats = TensorFloat::Tf32;
   }
   return maps;
 }
