@@ -78,7 +78,40 @@ if triton:
         softmax_kernel[(x.shape[0],)](x, y, x.shape[1], x.stride(0), BLOCK=block, num_warps=min(32, max(4, block // 512)))
         return y
 
-    triton_kernels = {"add_relu": triton_add_relu, "softmax": triton_softmax}
+    def tiles(m, n, k, stages, warps):
+        return triton.Config(dict(BM=m, BN=n, BK=k), num_stages=stages, num_warps=warps)
+
+    @triton.autotune([tiles(128, 256, 64, 3, 8), tiles(128, 256, 64, 4, 8), tiles(128, 128, 64, 4, 8), tiles(128, 128, 64, 4, 4),
+                      tiles(64, 128, 64, 4, 4), tiles(64, 64, 64, 4, 4)], key=["M", "N", "K"])
+    @triton.jit
+    def linear_relu_kernel(x, w, bias, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+        xs = tl.make_tensor_descriptor(x, [M, K], [K, 1], [BM, BK])
+        ws = tl.make_tensor_descriptor(w, [N, K], [K, 1], [BN, BK])
+        ys = tl.make_tensor_descriptor(y, [M, N], [N, 1], [BM, BN])
+        rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+        GROUP: tl.constexpr = 8  # rows of tiles that go over the columns together
+        for tile in tl.range(tl.program_id(0), rows * columns, tl.num_programs(0), flatten=True):
+            first = tile // (GROUP * columns) * GROUP
+            height = min(rows - first, GROUP)
+            m = (first + tile % (GROUP * columns) % height) * BM
+            n = tile % (GROUP * columns) // height * BN
+            total = tl.zeros((BM, BN), tl.float32)
+            for k in range(0, K, BK):
+                total = tl.dot(xs.load([m, k]), ws.load([n, k]).T, total)
+            total += tl.load(bias + n + tl.arange(0, BN))[None, :].to(tl.float32)
+            ys.store([m, n], tl.maximum(total, 0.0).to(tl.bfloat16))
+
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+
+    def triton_linear_relu(x, w, bias):
+        """Persistent, with tensor maps."""
+        y = torch.empty(x.shape[0], w.shape[0], device="cuda", dtype=x.dtype)
+        blocks = torch.cuda.get_device_properties(0).multi_processor_count
+        linear_relu_kernel[lambda c: (min(blocks, triton.cdiv(x.shape[0], c["BM"]) * triton.cdiv(w.shape[0], c["BN"])),)](
+            x, w, bias, y, x.shape[0], w.shape[0], x.shape[1])
+        return y
+
+    triton_kernels = {"add_relu": triton_add_relu, "softmax": triton_softmax, "linear_relu": triton_linear_relu}
 
 
 # --- the cases: the names, shapes and bytes of bench/cases.cpp --------------------------------------------------------
@@ -116,8 +149,8 @@ def rope(x, cosines, sines):
     return torch.cat([a * c - b * s, b * c + a * s], -1).to(x.dtype)
 
 
-def matmul_fp8(x, w, one):
-    return torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+def matmul_fp8(x, w, one, fast=False):
+    return torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
 @dataclass
@@ -129,6 +162,7 @@ class Case:
     run: Callable  # torch's: inputs to output
     inputs: Callable  # extents to a tuple of tensors
     bytes: Callable  # extents to what must move
+    others: dict = field(default_factory=dict)  # more of torch's ways: {peer: inputs to output}
 
 
 CASES = [
@@ -163,7 +197,8 @@ CASES = [
     Case("library", "embedding", "bf16", [(16384, 4096)], lambda table, ids: F.embedding(ids, table),
          lambda m, n: (normal(8 * m, n), torch.randint(0, 8 * m, (m,), device="cuda")), lambda m, n: 4 * m * n),
     Case("gemm", "linear_relu", "bf16", PRODUCTS, lambda x, w, b: F.linear(x, w, b).relu(),
-         lambda m, n, k: (normal(m, k), normal(n, k), normal(n)), lambda m, n, k: 2 * (m * k + n * k + m * n)),
+         lambda m, n, k: (normal(m, k), normal(n, k), normal(n)), lambda m, n, k: 2 * (m * k + n * k + m * n),
+         {"cublaslt": lambda x, w, b: torch._addmm_activation(b, x, w.t()), "cublas_bare": lambda x, w, b: x @ w.t()}),
     Case("gemm", "matmul", "bf16", PRODUCTS, lambda x, w: x @ w.t(), lambda m, n, k: (normal(m, k), normal(n, k)),
          lambda m, n, k: 2 * (m * k + n * k + m * n)),
     Case("gemm", "matmul_f16", "f16", [(8192, 8192, 8192)], lambda x, w: x @ w.t(),
@@ -172,7 +207,7 @@ CASES = [
          lambda m, n, k: (normal(m, k, dtype=torch.float32), normal(n, k, dtype=torch.float32)), lambda m, n, k: 4 * (m * k + n * k + m * n)),
     Case("gemm", "matmul_fp8", "f8e4m3", [(8192, 8192, 8192)], matmul_fp8,
          lambda m, n, k: (normal(m, k).to(torch.float8_e4m3fn), normal(n, k).to(torch.float8_e4m3fn), torch.ones((), device="cuda")),
-         lambda m, n, k: m * k + n * k + 2 * m * n),
+         lambda m, n, k: m * k + n * k + 2 * m * n, {"fast": lambda x, w, one: matmul_fp8(x, w, one, fast=True)}),
 ]
 
 
@@ -257,6 +292,8 @@ class Run:
         makers = {"kiln": lambda: lambda: self.kiln.us(case, shape), "eager": lambda: Graph(case.run, sets).us}
         if triton:
             makers["inductor"] = lambda: Graph(torch.compile(case.run, dynamic=False), sets).us
+        for peer, run in case.others.items():
+            makers[peer] = lambda run=run: Graph(run, sets).us
         if case.name in triton_kernels:
             makers["triton"] = lambda: Graph(triton_kernels[case.name], sets).us
         ready = {}
@@ -290,14 +327,15 @@ class Run:
         for peer, us in result.items():
             line = dict(case=case.name, peer=peer, shape=list(shape), dtype=case.dtype, us=round(us, 3), gbs=round(rate[peer], 1), samples=self.rounds)
             print(json.dumps(line), flush=True)
-        peers = {p: us for p, us in result.items() if p != "kiln"}
+        peers = {p: us for p, us in result.items() if p != "kiln" and not p.endswith("_bare")}  # those do less
         if "kiln" not in result or not peers:
             return
         best = min(peers, key=peers.get)
         ratio = peers[best] / result["kiln"]
         self.ratios.append(ratio)
-        print(f"{case.name:<26}{'x'.join(map(str, shape)):>14}  kiln {result['kiln']:>9.2f} us {rate['kiln']:>7.0f} GB/s   "
-              f"{best:<9}{peers[best]:>9.2f} us {rate[best]:>7.0f} GB/s   x{ratio:.3f}{'  LOW' if ratio < 1 else ''}", file=sys.stderr)
+        others = "".join(f"  {p} x{us / result['kiln']:.3f}" for p, us in sorted(result.items()) if p not in ("kiln", best))
+        print(f"{case.name:<26}{'x'.join(map(str, shape)):>16}  kiln {result['kiln']:>9.2f} us {rate['kiln']:>7.0f} GB/s   "
+              f"{best:<9}{peers[best]:>9.2f} us   x{ratio:.3f}{'  LOW' if ratio < 1 else '     '}{others}", file=sys.stderr, flush=True)
 
 
 def chosen(names):
