@@ -30,6 +30,7 @@ std::span<const ir::Pass> pipeline() {
       rematerialise,   // before layouts, so that what is computed again has its own
       chunk,            // few registers at the end of a row
       assign_layouts,   // stage laid: where every element lives
+      early_loads,      // with the registers of layouts, before what follows tells programs apart
       walk_programs,    // one ring for all programs of a team
       specialise,       // two roles where there is a ring
       skew,             // a ring that the same threads fill, where loads are left that products wait for

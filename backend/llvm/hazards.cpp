@@ -107,9 +107,7 @@ void Hazards::barrier_where(llvm::IRBuilder<>& b, llvm::Value* active) {
   const std::string when = active == nullptr ? "" : "@" + text.in(active, 'b') + " ";
   switch (team_) {
     case ir::Team::Warp: text.line(when + "bar.warp.sync 0xffffffff;"); break;
-    case ir::Team::Cta:
-      text.line(when + (named_ == 0 ? "bar.sync 0;" : fmt::format("bar.sync 1, {};", named_)));
-      break;
+    case ir::Team::Cta: text.line(when + (named_ == 0 ? "bar.sync 0;" : fmt::format("bar.sync 1, {};", named_))); break;
     case ir::Team::Cluster:
       text.line(when + "barrier.cluster.arrive.aligned;");
       text.line(when + "barrier.cluster.wait.aligned;");
@@ -185,9 +183,12 @@ void Hazards::leave(const Mark& before) {
       pending_.push_back(std::move(range));
 }
 
-void Hazards::end_iteration(llvm::IRBuilder<>& b, const Mark& before) {
+void Hazards::end_iteration(llvm::IRBuilder<>& b, const Mark& before) { end(b, before, /*same_program=*/true); }
+void Hazards::end_program(llvm::IRBuilder<>& b, const Mark& before) { end(b, before, /*same_program=*/false); }
+
+void Hazards::end(llvm::IRBuilder<>& b, const Mark& before, bool same_program) {
   const auto waits = [&](const MemoryAccess& x) {
-    return x.number >= before.seen &&
+    return x.number >= before.seen && (same_program || x.space != Space::Global) &&
            std::any_of(log_.begin() + std::ptrdiff_t(before.seen), log_.end(), [&](const Logged& next) {
              return next.epoch == before.epoch && conflict_with_next(x, next.access);
            });

@@ -40,8 +40,8 @@
 namespace kiln::cg {
 
 struct MemoryAccess {
-  /// Scratch: shared memory of ops, known by bytes [lo, hi) of the program's. Shared: what pointers reach of it, which no
-  /// scratch overlaps.
+  /// Scratch: shared memory of ops, known by bytes [lo, hi) of the program's. Shared: what pointers reach of it, which
+  /// no scratch overlaps.
   enum class Space : std::uint8_t { Global, Shared, Scratch };
   Space space = Space::Global;
   bool store = false;
@@ -89,6 +89,9 @@ class Hazards {
   /// End of a loop body entered at `before`: orders this iteration before the next.
   void end_iteration(llvm::IRBuilder<>& b, const Mark& before);
 
+  /// The same of a walk's region, whose next iteration is another program: only shared memory is the same.
+  void end_program(llvm::IRBuilder<>& b, const Mark& before);
+
   /// An unconditional barrier.
   void barrier(llvm::IRBuilder<>& b);
   /// All threads of the program are at a barrier that somebody else emits.
@@ -101,10 +104,11 @@ class Hazards {
   };
   void shared(llvm::IRBuilder<>& b, ir::SharedRange range, bool store);
   void barrier_where(llvm::IRBuilder<>& b, llvm::Value* active);
+  void end(llvm::IRBuilder<>& b, const Mark& before, bool same_program);
   void record(MemoryAccess access);
 
   const ir::Team team_;
-  const int named_;  ///< threads of the barrier where they are not the whole block; else 0
+  const int named_;                    ///< threads of the barrier where they are not the whole block; else 0
   std::vector<MemoryAccess> pending_;  ///< since the last unconditional barrier on every path
   std::vector<Logged> log_;            ///< every access so far
   int epoch_ = 0;                      ///< unconditional barriers so far, on the path with the fewest

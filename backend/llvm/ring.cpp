@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include "backend/ir/op/store_block.h"
 #include "backend/llvm/hidden.h"
 #include "backend/llvm/ptx_asm.h"
 
@@ -80,12 +81,20 @@ void Ring::open() {
   Value *shares = pair_shares(e_), *arrivals = b.getInt32(readers);
   if (shares != nullptr) arrivals = b.CreateSelect(shares, b.getInt32(2 * readers), arrivals);
   const std::string empties = text.in(arrivals);
+  // One branch, not one an mbarrier, which is what predicates become here.
+  text.line("{");
+  text.line(fmt::format("@!{} bra OPEN_${{:uid}};", first));
   for (std::int64_t s = 0; s < stages_; ++s) {
-    text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], 1;", first, base, full_ + s * kMbarrierBytes));
-    text.line(fmt::format("@{} mbarrier.init.shared::cta.b64 [{}+{}], {};", first, base, empty_ + s * kMbarrierBytes,
-                          empties));
+    text.line(fmt::format("mbarrier.init.shared::cta.b64 [{}+{}], 1;", base, full_ + s * kMbarrierBytes));
+    text.line(fmt::format("mbarrier.init.shared::cta.b64 [{}+{}], {};", base, empty_ + s * kMbarrierBytes, empties));
   }
-  text.line(fmt::format("@{} fence.mbarrier_init.release.cluster;", first));
+  text.line("fence.mbarrier_init.release.cluster;");
+  text.line("OPEN_${:uid}:");
+  text.line("}");
+  // The maps come from memory while a warp that has nothing else to do waits.
+  const std::string other = text.in(b.CreateICmpEQ(tid, b.getInt32(32)), 'b');
+  for (std::size_t i = 0; i < ir::kernel_maps(e_.f).size(); ++i)
+    text.line(fmt::format("@{} prefetch.tensormap [{}];", other, text.in_register(tensor_map(e_, b, i))));
   if (shares == nullptr) text.line("bar.sync 0;");
   else {
     // Relaxed: the fence has published the mbarriers, and a releasing arrival would wait for all memory.

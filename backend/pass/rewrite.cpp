@@ -38,4 +38,13 @@ bool removable(Op op) {
          std::all_of(o.effects.begin(), o.effects.end(), [](const Effect& e) { return e.kind == EffectKind::Read; });
 }
 
+bool reads_constant_memory(const Function& f, Value pointer) {
+  for (InstId i = f.def(pointer); i != kNone && !f.inst(i).operands.empty(); i = f.def(f.inst(i).operands[0]))
+    pointer = f.inst(i).operands[0];
+  const InstId from = f.def(pointer);
+  if (from == kNone || f.inst(from).op != Op::Param) return false;
+  const Param& p = f.params[std::size_t(f.inst(from).i64(AttrKey::index))];
+  return p.access == rt::Access::Read && p.disjoint;
+}
+
 }  // namespace kiln::ir

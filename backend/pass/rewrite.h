@@ -15,6 +15,9 @@ Value insert_constant(Function& f, InstId position, const Literal& l, const Type
 /// Gives `i` the attribute, which its op must have; an optional one that is 0 is left out. Whether that changed it.
 bool set_attr(Function& f, InstId i, AttrKey key, std::int64_t value);
 
+/// Whether nothing of the launch writes what `pointer` reaches.
+bool reads_constant_memory(const Function& f, Value pointer);
+
 /// Whether nothing is lost when an op without uses is removed: it is pure or only reads.
 bool removable(Op op);
 

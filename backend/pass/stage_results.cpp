@@ -5,9 +5,9 @@
 //     store %p, %r, %in
 //
 // It takes tiles of whole lines whose rows are contiguous in memory. They leave by a tensor map where the array can be
-// one, rows begin at and have multiples of the 16 bytes that the copy engine writes at once, and nothing depends on the
-// moment of the copy: no access of the program but loads before it may touch the same memory. Else they leave as
-// vectors.
+// one, rows begin at and have multiples of the 16 bytes that the copy engine writes at once, no coordinate can be
+// negative, and nothing depends on the moment of the copy: no access of the program but loads before it may touch the
+// same memory. Else they leave as vectors.
 #include <algorithm>
 
 #include "backend/ir/fold.h"
@@ -50,11 +50,19 @@ class Results {
     if (!is_one(operands[5])) return false;
     const InstId staged = insert_op(f_, store, Op::StoreBlock, operands, {}, {}, inst.loc);
     const auto map = block_map(f_, stored_array(f_.inst(staged)), staged_piece(f_.type(inst.operands[1]).dtype));
-    const bool whole_units = copy_aligned(facts_, operands[3], f_.type(inst.operands[1]).dtype) &&
-                             copy_aligned(facts_, operands[7], f_.type(inst.operands[1]).dtype);
-    if (map && tensor_map_obstacle(f_, *map).empty() && whole_units && alone) set_attr(f_, staged, AttrKey::mapped, 1);
+    if (map && tensor_map_obstacle(f_, *map).empty() && can_be_copied(f_.inst(staged)) && alone)
+      set_attr(f_, staged, AttrKey::mapped, 1);
     f_.remove(store);
     return true;
+  }
+
+  /// Rows begin at whole units of the copy engine and have so many; no coordinate is below 0, which it takes for loads
+  /// only.
+  bool can_be_copied(const Inst& staged) const {
+    const DType dtype = f_.type(staged.operands[0]).dtype;
+    const Value columns = staged.operands[3], row = staged.operands[6], column = staged.operands[7];
+    return copy_aligned(facts_, columns, dtype) && copy_aligned(facts_, column, dtype) && facts_[row].range.lo >= 0 &&
+           facts_[column].range.lo >= 0;
   }
 
   const Param* param_of(Value v) const {

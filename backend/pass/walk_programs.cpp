@@ -156,21 +156,11 @@ class Walking {
     }
   }
 
-  /// Whether nothing writes what `pointer` reaches.
-  bool is_constant(Value pointer) const {
-    for (InstId i = f_.def(pointer); i != kNone && !f_.inst(i).operands.empty(); i = f_.def(f_.inst(i).operands[0]))
-      pointer = f_.inst(i).operands[0];
-    const InstId from = f_.def(pointer);
-    if (from == kNone || f_.inst(from).op != Op::Param) return false;
-    const Param& p = f_.params[std::size_t(f_.inst(from).i64(AttrKey::index))];
-    return p.access == rt::Access::Read && p.disjoint;
-  }
-
   void guard(Value exists) {
     std::vector<InstId> accesses;
     walk(f_, [&](InstId i) {
       const Inst& inst = f_.inst(i);
-      if (inst.op == Op::Store || inst.op == Op::StoreBlock || (inst.op == Op::Load && !is_constant(inst.operands[0])))
+      if (inst.op == Op::Store || inst.op == Op::StoreBlock || (inst.op == Op::Load && !reads_constant_memory(f_, inst.operands[0])))
         accesses.push_back(i);
     });
     for (InstId i : accesses) guard(i, exists);

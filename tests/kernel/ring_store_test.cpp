@@ -105,6 +105,32 @@ TEST(RingStore, NothingIsWrittenBehindRows) {
   }
 }
 
+constinit auto beyond = kernel("beyond", [](View<const bf16, 2> a, View<const bf16, 2> b, View<float, 2> y, Int step) {
+  Scalar m = program_id(0) * 64, n = program_id(1) * 64 * step;
+  Tile sum = zeros(f32, {64, 64});
+  for (auto k : range(0, a.size(1), 64)) sum = dot(a.load({m, k}, {64, 64}), b.load({k, 0}, {64, 64}), sum);
+  y.store({m, n}, sum);
+});
+
+// Programs of which nothing lies inside, near and far, and those whose columns may be negative.
+TEST(RingStore, BlocksOutsideAreLeftOut) {
+  const auto a = whole_numbers(64 * 64, 1), b = whole_numbers(64 * 64, 2);
+  for (const std::int64_t step : {std::int64_t(1), std::int64_t(1) << 24, std::int64_t(1) << 40, std::int64_t(-1)}) {
+    std::vector<float> want;
+    for (const Device& d : kiln::test::devices()) {
+      Buffer<bf16> x = buffer_of(d, a), w = buffer_of(d, b);
+      Buffer<float> y(d, 64 * 64);
+      y.fill_bytes(0x3c);
+      const Stream s(d);
+      beyond.launch(s, Grid{3, 5}, {x, {64, 64}}, {w, {64, 64}}, {y, {64, 64}}, step);
+      s.synchronize();
+      const auto got = y.to_vector();
+      if (want.empty()) want = got;
+      EXPECT_EQ(got, want) << d.name() << " " << step;
+    }
+  }
+}
+
 // Rows at no multiple of 16 bytes, or none of them aligned: elements at the edges of what vectors hold.
 TEST(RingStore, ArraysThatNoTensorMapTakes) {
   expect_as_interpreted<bf16, float>(150, 200, {128, 128}, {203, 0}, {201, 0});
@@ -202,6 +228,17 @@ TEST(RingStore, GoesByATensorMapWhereItCan) {
   const std::string one = ptx_of<bf16, float>({256, 0}, {257, 0});  // rows of z are aligned to 4 bytes
   EXPECT_EQ(count(one, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"), 2u);
   EXPECT_THAT(one, HasSubstr("st.global.v4.b32"));
+}
+
+// 64 sums a thread leave registers for a row of biases and a block of residuals, 128 for the biases alone.
+TEST(RingStore, OperandsOfTheEndAreLoadedBeforeTheLoop) {
+  const auto early_and_late = [](Blocks blocks) {
+    const std::string text = ptx_of<bf16, float>({256, 0}, {256, 0}, blocks);
+    const std::size_t early = count(text.substr(0, text.find("wgmma.mma_async")), "ld.global");
+    return std::pair{early, count(text, "ld.global") - early};
+  };
+  EXPECT_EQ(early_and_late({128, 128}), (std::pair<std::size_t, std::size_t>{16 + 32, 0}));  // pairs of columns
+  EXPECT_EQ(early_and_late({128, 256}), (std::pair<std::size_t, std::size_t>{32, 64}));
 }
 
 TEST(RingStore, TheAssemblerTakesItWithoutSpilling) {

@@ -180,19 +180,22 @@ void BlockStore::copy(std::int64_t row, std::int64_t column, std::int64_t buffer
   fence.line("fence.proxy.async.shared::cta;");
   fence.emit(b_);
   synchronise();
-  Value *map = tensor_map(e_, b_, ir::map_of(e_.f, inst_)),
-        *x = b_.CreateAdd(coordinate(e_, inst_.operands[7]), i32(column)),
-        *y = b_.CreateAdd(coordinate(e_, inst_.operands[6]),
-                          b_.CreateAdd(b_.CreateShl(warpgroup_, std::uint64_t(6)), i32(row))),
-        *from = b_.CreateAdd(buffers_, i32(buffer));
+  Value *first = b_.CreateAdd(b_.CreateShl(warpgroup_, std::uint64_t(6)), i32(row)),
+        *y = b_.CreateAdd(array(5), b_.CreateZExt(first, b_.getInt64Ty())), *x = b_.CreateAdd(array(6), i64(column)),
+        *map = tensor_map(e_, b_, ir::map_of(e_.f, inst_)), *from = b_.CreateAdd(buffers_, i32(buffer));
+  // Both are at least 0 (stage-results). What begins outside is not copied, but counts as a group: those are waited for
+  // by their number.
+  Value* begins_inside = b_.CreateAnd(b_.CreateICmpSLT(y, array(1)), b_.CreateICmpSLT(x, array(2)));
   auto *send = llvm::BasicBlock::Create(e_.c.context(), "send", e_.kernel),
        *sent = llvm::BasicBlock::Create(e_.c.context(), "sent", e_.kernel);
   b_.CreateCondBr(b_.CreateICmpEQ(thread_, i32(0)), send, sent);
   b_.SetInsertPoint(send);
   PtxAsm text;
-  const std::string of = text.in_register(map), i = text.in_register(x), j = text.in_register(y),
-                    at = text.in_register(from);
-  text.line(fmt::format("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{}, {{{}, {}}}], [{}];", of, i, j, at));
+  const std::string inside = text.in(begins_inside, 'b'), of = text.in_register(map),
+                    i = text.in_register(b_.CreateTrunc(x, b_.getInt32Ty())),
+                    j = text.in_register(b_.CreateTrunc(y, b_.getInt32Ty())), at = text.in_register(from);
+  text.line(fmt::format("@{} cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{}, {{{}, {}}}], [{}];", inside, of,
+                        i, j, at));
   text.line("cp.async.bulk.commit_group;");
   text.emit(b_)->setConvergent();
   b_.CreateBr(sent);

@@ -109,7 +109,7 @@ void Walk::run() {
   define(number);
   const Hazards::Mark mark = e_.hazards.mark();
   e_.region(inst_.regions[0]);
-  e_.hazards.end_iteration(b_, mark);
+  e_.hazards.end_program(b_, mark);
   Value* next = b_.CreateAdd(number, teams);  // below 2^32
   number->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpULT(next, all_), body, exit);
