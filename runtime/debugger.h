@@ -217,7 +217,7 @@ class Debugger {
   bool interrupt();
   /// Throws UserError if there is none of this number.
   void remove(int number);
-  /// Each breakpoint and watch, in words.
+  /// Each breakpoint and watch, in words; of a line that has no code in the kernel that runs now, they say so.
   std::vector<std::string> breakpoints() const;
 
  private:

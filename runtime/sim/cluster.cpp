@@ -87,8 +87,8 @@ Handler make_cluster_wait(Form& f) { return f.count() == 0 ? wait : nullptr; }
 Handler make_mapa(Form& f) {
   const Ty t = f.type();
   if (f.count() != 3 || (t != Ty::u32 && t != Ty::u64)) return nullptr;
-  const bool generic = !f.has("shared::cluster");
-  if (generic && t != Ty::u64) return nullptr;
+  // A generic address of 32 bits is that of the shared space.
+  const bool generic = !f.has("shared::cluster") && t == Ty::u64;
   f.dst(0, t);
   f.src(1, t);
   f.src(2, Ty::u32);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/sim/convert_rules.h"
 #include "runtime/sim/makers.h"
 #include "runtime/sim/warp.h"
 
@@ -260,16 +261,17 @@ Handler make_cvt(Form& f) {
     if (f.has(word)) f.inst.round = round, f.inst.flags |= kIntegral;
   if (f.count() < 2 || f.types.size() != 2) f.fail("needs two types, a result and an operand");
   const Ty d = f.type(0), s = f.type(1);
+  if (const std::string why = wrong_conversion(f); !why.empty()) f.fail(why);
   if (kind(d) == TyKind::Packed || kind(s) == TyKind::Packed) return packed(f);
   if (d == Ty::tf32) return to_tf32(f);
   if (f.count() != 2) f.fail("has too many operands");
   if ((f.inst.flags & kSatFinite) && (s != Ty::f32 || (d != Ty::f16 && d != Ty::bf16))) return nullptr;
-  if (f.has("rna")) return nullptr;
   // An operand's register may be wider than its type, not narrower.
   const auto register_type = [&](const ptx::Operand& o, Ty t) {
     const int width = f.register_bits(o);
+    f.require_kind(o, t);
     if (width != 0 && width < bits(t)) f.fail("a register is narrower than its type");
-    return width == 64 ? Ty::b64 : width == 0 ? t : Ty::b32;
+    return width == 64 ? Ty::b64 : width == 32 ? Ty::b32 : width == 0 ? t : Ty::b16;
   };
   const Ty to = register_type(f.operand(0), d), from = register_type(f.operand(1), s);
   f.dst(0, to);

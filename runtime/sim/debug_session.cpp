@@ -74,6 +74,12 @@ void DebugSession::map_breakpoints() {
   }
 }
 
+std::string DebugSession::lacks_code_of(const Breakpoint& b) const {
+  const bool place = b.kind == Breakpoint::Kind::Line || b.kind == Breakpoint::Kind::Ptx;
+  if (!launch_ || !place || !map_->places(b).empty()) return {};
+  return std::string(launch_->program.kernel);
+}
+
 const Breakpoint* DebugSession::breakpoint_at(const Warp& w) const {
   if (!at_.empty())
     for (int number : at_[w.pc])

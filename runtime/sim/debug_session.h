@@ -78,6 +78,8 @@ class DebugSession final : public DebugHook {
   int add(Breakpoint);
   void remove(int number);
   const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+  /// The kernel that runs, if no instruction of it is at the breakpoint's line; otherwise empty.
+  std::string lacks_code_of(const Breakpoint&) const;
   bool interrupt() { return !detached_ && !interrupted_.exchange(true); }
 
   void begin(const Launch&, const KernelImage&) override;

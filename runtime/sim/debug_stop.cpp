@@ -151,9 +151,9 @@ Register Stop::reg(const std::string& name) const {
     if (const auto reg = find_register(*e.function, name))
       return read_register(*warp_, name, e.function->regs[*reg], e.slots[*reg]);
   }
-  if (const auto which = special_named(name)) {
+  if (const auto special = find_special(name); special && !special->clock) {
     Register r{name, "u32", {}};
-    for (std::uint32_t l = 0; l < kLanes; ++l) r.bits[l] = special_value(*warp_, l, *which);
+    for (std::uint32_t l = 0; l < kLanes; ++l) r.bits[l] = special_value(*warp_, l, special->which);
     return r;
   }
   throw UserError(fmt::format("kernel {} has no register {}", kernel(), name));
@@ -316,6 +316,8 @@ std::vector<std::string> Debugger::breakpoints() const {
     if (b.condition.block) s += " block " + debug::text(*b.condition.block);
     if (b.condition.warp) s += fmt::format(" warp {}", *b.condition.warp);
     if (b.condition.lane) s += fmt::format(" lane {}", *b.condition.lane);
+    if (const std::string kernel = session_->lacks_code_of(b); !kernel.empty())
+      s += fmt::format(" (no code of kernel {} stands there)", kernel);
     out.push_back(std::move(s));
   }
   return out;

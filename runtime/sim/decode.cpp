@@ -151,6 +151,7 @@ Handler Decoder::make(Form& form) {
     }
   }
   check_needs(form);
+  check_specials(form);
   check_parts(form);
   if (row->operands != "*") operands_by_pattern(form, row->operands);
   const Handler handler = row->make(form);

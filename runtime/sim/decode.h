@@ -12,17 +12,13 @@
 #include "runtime/sim/form.h"
 #include "runtime/sim/program.h"
 #include "runtime/sim/ptx.h"
+#include "runtime/sim/special.h"
 
 namespace kiln::rt::sim {
 
 /// `globals`: places of the module's .global and .const variables. Throws DeviceError naming the instruction, its line
 /// and the kernel at the first thing that is not supported.
 std::shared_ptr<const Program> decode(std::shared_ptr<const ptx::Module>, const ptx::Function& entry, Symbols globals);
-
-/// The special register that is set once when a warp starts and has this name ("%tid.x").
-std::optional<Special> special_named(std::string_view name);
-/// The name of an element of one that is a vector: "%tid.x" of "%tid" and 'x'; empty if there is none.
-std::string_view special_element(std::string_view vector, char element);
 
 class Decoder {
  public:
@@ -33,8 +29,11 @@ class Decoder {
   Ref source(const ptx::Operand&, Ty, const ptx::Stmt&);
   Ref destination(const ptx::Operand&, Ty, const ptx::Stmt&);
   Ref constant(std::uint64_t value, bool wide);
+  Ref special(const SpecialName&, bool wide, const ptx::Stmt&);
   Ref carry() const { return carry_; }
   int register_bits(const ptx::Operand&) const;
+  /// A float operation takes no register of integers, nor the other way round; registers of bits are of any kind.
+  void require_kind(const ptx::Operand&, Ty, const ptx::Stmt&) const;
   std::uint32_t param_bytes() const { return program_->param_bytes; }
   /// The variable a symbol or address names.
   Place find(const ptx::Operand&, const ptx::Stmt&) const;
@@ -82,7 +81,7 @@ class Decoder {
   void check_parts(const Form&) const;
   void place_variable(const ptx::Variable&, Frame&);
   Ref new_slot(Ty);
-  Ref special(std::string_view name, bool wide, const ptx::Stmt&);
+  Ref float_constant(const ptx::Operand&, Ty, const ptx::Stmt&);
   void open(Frame&, const ptx::Function&);
   void body(Frame&);
   void statement(const ptx::Stmt&);
@@ -112,7 +111,7 @@ class Decoder {
   std::uint32_t shared_at_ = kSharedBase, local_at_ = 0;
   Ref carry_ = 0, sink32_ = 0, sink64_ = 0, sink_pred_ = 0;
   std::map<std::pair<std::uint64_t, bool>, Ref> constants_;
-  std::map<std::pair<std::string_view, bool>, Ref> specials_;
+  std::map<std::pair<Special, bool>, Ref> specials_;
   std::map<const ptx::Variable*, Place> shared_variables_;  // looked up only, never iterated
 };
 

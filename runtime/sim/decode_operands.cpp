@@ -17,96 +17,12 @@ namespace {
 
 using Kind = ptx::Operand::Kind;
 
-struct SpecialName {
-  std::string_view name;
-  Special which;
-  std::string_view needs = {};  ///< as in needs.def
-};
-constexpr SpecialName kSpecials[] = {
-    {"%tid.x", Special::TidX},
-    {"%tid.y", Special::TidY},
-    {"%tid.z", Special::TidZ},
-    {"%ntid.x", Special::NtidX},
-    {"%ntid.y", Special::NtidY},
-    {"%ntid.z", Special::NtidZ},
-    {"%ctaid.x", Special::CtaX},
-    {"%ctaid.y", Special::CtaY},
-    {"%ctaid.z", Special::CtaZ},
-    {"%nctaid.x", Special::NctaX},
-    {"%nctaid.y", Special::NctaY},
-    {"%nctaid.z", Special::NctaZ},
-    {"%laneid", Special::LaneId},
-    {"%warpid", Special::WarpId},
-    {"%nwarpid", Special::NWarpId},
-    {"%smid", Special::SmId},
-    {"%nsmid", Special::NSmId},
-    {"%gridid", Special::Zero},
-    {"%lanemask_eq", Special::MaskEq},
-    {"%lanemask_lt", Special::MaskLt},
-    {"%lanemask_le", Special::MaskLe},
-    {"%lanemask_gt", Special::MaskGt},
-    {"%lanemask_ge", Special::MaskGe},
-    {"%dynamic_smem_size", Special::DynamicSmem},
-    {"%total_smem_size", Special::TotalSmem},
-    {"%clusterid.x", Special::ClusterX, "90@7.8"},
-    {"%clusterid.y", Special::ClusterY, "90@7.8"},
-    {"%clusterid.z", Special::ClusterZ, "90@7.8"},
-    {"%nclusterid.x", Special::NclusterX, "90@7.8"},
-    {"%nclusterid.y", Special::NclusterY, "90@7.8"},
-    {"%nclusterid.z", Special::NclusterZ, "90@7.8"},
-    {"%cluster_ctaid.x", Special::CtaInClusterX, "90@7.8"},
-    {"%cluster_ctaid.y", Special::CtaInClusterY, "90@7.8"},
-    {"%cluster_ctaid.z", Special::CtaInClusterZ, "90@7.8"},
-    {"%cluster_nctaid.x", Special::NctaInClusterX, "90@7.8"},
-    {"%cluster_nctaid.y", Special::NctaInClusterY, "90@7.8"},
-    {"%cluster_nctaid.z", Special::NctaInClusterZ, "90@7.8"},
-    {"%is_explicit_cluster", Special::IsCluster, "90@7.8"},
-    {"%aggr_smem_size", Special::AggregateSmem, "90@8.1"},
-    {"%reserved_smem_offset_begin", Special::Zero, "80@7.6"},
-    {"%reserved_smem_offset_end", Special::ReservedEnd, "80@7.6"},
-    {"%reserved_smem_offset_cap", Special::ReservedEnd, "80@7.6"},
-    {"%current_graph_exec", Special::Zero, "80@8.0"},
-    {"%cluster_ctarank", Special::CtaRank, "90@7.8"},
-    {"%cluster_nctarank", Special::NctaRank, "90@7.8"},
-};
+/// Registers of 8 bits are read and written as those of 16.
+int slot_bits(Ty t) { return std::max(bits(t), t == Ty::pred ? 1 : 16); }
 
 void not_pred(Warp& w, const Inst& in) { *w.out<std::uint32_t>(in.ops[0]) = ~w.pred(in.ops[1]); }
 
 }  // namespace
-
-namespace {
-
-/// %envreg0 to %envreg31 hold what the driver put there: nothing, here.
-bool is_environment(std::string_view name) {
-  constexpr std::string_view kPrefix = "%envreg";
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() && number < 32 &&
-         (name.size() == 1 || name[0] != '0');
-}
-
-std::optional<SpecialName> find_special(std::string_view name) {
-  for (const SpecialName& n : kSpecials)
-    if (n.name == name) return n;
-  if (is_environment(name)) return SpecialName{name, Special::Zero};
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<Special> special_named(std::string_view name) {
-  const auto found = find_special(name);
-  return found ? std::optional(found->which) : std::nullopt;
-}
-
-std::string_view special_element(std::string_view vector, char element) {
-  for (const SpecialName& n : kSpecials)
-    if (n.name.size() == vector.size() + 2 && n.name.starts_with(vector) && n.name.ends_with(std::string{'.', element}))
-      return n.name;
-  return {};
-}
 
 Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function& entry, Symbols globals)
     : program_(std::make_shared<Program>()), module_(*module), entry_(entry), symbols_(std::move(globals)) {
@@ -117,6 +33,10 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, const ptx::Function&
   program_->maxnreg = entry.maxnreg;
   program_->minnctapersm = entry.minnctapersm;
   program_->cluster = entry.cluster;
+  for (const ptx::Variable& v : module_.variables)
+    if (v.space == Space::Const)
+      if (const auto at = symbols_.find(v.name); at != symbols_.end())
+        program_->const_variables.push_back({at->second.at, at->second.at + v.bytes});
 }
 
 std::uint64_t Decoder::reserve(std::uint32_t& at, const ptx::Variable& v, std::uint64_t most, const char* what) const {
@@ -190,17 +110,25 @@ Ref Decoder::constant(std::uint64_t value, bool wide) {
   return it->second;
 }
 
-Ref Decoder::special(std::string_view name, bool wide, const ptx::Stmt& s) {
-  const auto known = specials_.find({name, wide});
-  if (known != specials_.end()) return known->second;
-  if (const auto found = find_special(name)) {
-    if (const std::string what = missing(found->needs, module_.target, module_.version); !what.empty())
-      fail(s, fmt::format("{} {}", name, what));
-    const Ref slot = new_slot(wide ? Ty::b64 : Ty::b32);
-    program_->specials.push_back({found->which, slot, wide});
-    return specials_[{name, wide}] = slot;
+Ref Decoder::special(const SpecialName& r, bool wide, const ptx::Stmt& s) {
+  if (const std::string what = missing(r.needs, module_.target, module_.version); !what.empty())
+    fail(s, fmt::format("{} {}", r.name, what));
+  if (r.clock) {
+    const Ref now = new_slot(wide ? Ty::b64 : Ty::b32);
+    Inst inst;
+    inst.run = clock_reader(wide);
+    inst.size = r.bits_below;
+    inst.unknowns = Unknowns::Computes;
+    append(inst, s, {now}, Flow::Next);
+    program_->operand_uses.back() = {OperandRole::Written, wide ? std::uint8_t{64} : std::uint8_t{32}};
+    return now;
   }
-  fail(s, fmt::format("the special register {} is not supported", name));
+  const auto [known, fresh] = specials_.insert({{r.which, wide}, 0});
+  if (fresh) {
+    known->second = new_slot(wide ? Ty::b64 : Ty::b32);
+    program_->specials.push_back({r.which, known->second, wide});
+  }
+  return known->second;
 }
 
 int Decoder::register_bits(const ptx::Operand& o) const {
@@ -208,6 +136,13 @@ int Decoder::register_bits(const ptx::Operand& o) const {
   if (!reg) return 0;
   const Ty t = frames_.back()->function->regs[o.reg];
   return t == Ty::pred ? 1 : bits(t) == 64 ? 64 : bits(t) == 128 ? 128 : bits(t);
+}
+
+void Decoder::require_kind(const ptx::Operand& o, Ty t, const ptx::Stmt& s) const {
+  if (o.kind != Kind::Reg) return;
+  const Ty r = frames_.back()->function->regs[o.reg];
+  if ((kind(r) == TyKind::Float && is_integer(t)) || (is_integer(r) && kind(t) == TyKind::Float))
+    fail(s, fmt::format("register {} is of {}, the operation needs {}", o.name, name(r), name(t)));
 }
 
 Place Decoder::find(const ptx::Operand& o, const ptx::Stmt& s) const {
@@ -226,6 +161,18 @@ Ref Decoder::destination(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
   return source(o, t, s);
 }
 
+/// A single 0f… is of f32 or 32 bits, any other float of f64 or 64 bits; each may be the other float.
+Ref Decoder::float_constant(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
+  const bool single = o.kind == Kind::Float32;
+  if (t != Ty::f32 && t != Ty::f64 && t != (single ? Ty::b32 : Ty::b64))
+    fail(s, fmt::format("a float of {} bits where {} belongs", single ? 32 : 64, name(t)));
+  auto value = static_cast<std::uint64_t>(o.value);
+  if (single && t == Ty::f64)
+    value = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value))));
+  if (!single && t == Ty::f32) value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(value)));
+  return constant(value, bits(t) == 64);
+}
+
 Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
   const bool wide = bits(t) == 64;
   if (o.negated && o.kind != Kind::Reg) fail(s, "'!' before what is no predicate register");
@@ -235,8 +182,9 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       const Frame& f = *frames_.back();
       const Ty r = f.function->regs[o.reg];
       if (o.negated && t != Ty::pred) fail(s, fmt::format("{} is no predicate, so it has no '!'", o.name));
-      if ((r == Ty::pred) != (t == Ty::pred) || (bits(r) == 64) != wide || (bits(r) == 128) != (bits(t) == 128))
+      if (slot_bits(r) != slot_bits(t))
         fail(s, fmt::format("register {} has {} bits, the operation needs {}", o.name, bits(r), bits(t)));
+      require_kind(o, t, s);
       if (!o.negated) return f.slots[o.reg];
       const Ref flipped = new_slot(Ty::pred);
       Inst inst;
@@ -248,10 +196,8 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       return flipped;
     }
     case Kind::Special:
-      if (t == Ty::pred && o.name == "%is_explicit_cluster") return special(o.name, false, s);
-      if (t == Ty::pred || bits(t) < 32 || o.name == "%is_explicit_cluster")
-        fail(s, fmt::format("the special register {} has 32 bits or 64", o.name));
-      return special(o.name, wide, s);
+      if (const auto found = find_special(o.name)) return special(*found, wide, s);
+      fail(s, fmt::format("the special register {} is not supported", o.name));
     case Kind::Symbol: {
       const Place p = find(o, s);
       if (bits(t) < 32 || (p.space == Space::Global && !wide))
@@ -259,21 +205,12 @@ Ref Decoder::source(const ptx::Operand& o, Ty t, const ptx::Stmt& s) {
       return constant(p.at + static_cast<std::uint64_t>(o.value), wide);
     }
     case Kind::Int:
+      if (kind(t) == TyKind::Float) fail(s, fmt::format("the integer {0} where a float belongs: write {0}.0", o.value));
       if (t == Ty::pred) return constant(o.value ? kAllLanes : 0, false);
       if (bits(t) < 32) return constant(static_cast<std::uint64_t>(o.value) & ((1u << bits(t)) - 1), false);
       return constant(static_cast<std::uint64_t>(o.value), wide);
     case Kind::Float32:
-      if (is_integer(t) || t == Ty::pred || bits(t) < 32) fail(s, "a float where an integer belongs");
-      if (t == Ty::f64)
-        return constant(std::bit_cast<std::uint64_t>(
-                            static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)))),
-                        true);
-      return constant(static_cast<std::uint64_t>(o.value), wide);
-    case Kind::Float64:
-      if (is_integer(t) || t == Ty::pred || bits(t) < 32) fail(s, "a float where an integer belongs");
-      if (t == Ty::f32)
-        return constant(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value))), false);
-      return constant(static_cast<std::uint64_t>(o.value), wide);
+    case Kind::Float64: return float_constant(o, t, s);
     case Kind::Address:
     case Kind::Vector:
     case Kind::Text:

@@ -38,10 +38,14 @@ void Form::same_type_operands(std::size_t n) {
   dst(0, type());
   for (std::size_t i = 1; i < n; ++i) src(i, type());
 }
+void Form::special(const SpecialName& s, Ty t) {
+  decoder.add_reference(decoder.special(s, bits(t) == 64, stmt), reads(t));
+}
 void Form::none() { decoder.add_reference(kNoRef); }
 void Form::zero() { decoder.add_reference(decoder.constant(0, false)); }
 void Form::add_reference_of_carry() { decoder.add_reference(decoder.carry(), {OperandRole::Both, 1}); }
 int Form::register_bits(const ptx::Operand& o) const { return decoder.register_bits(o); }
+void Form::require_kind(const ptx::Operand& o, Ty t) const { decoder.require_kind(o, t, stmt); }
 void Form::fail(const std::string& why) const { decoder.fail(stmt, why); }
 
 void Form::requires_module(std::string_view alternatives) const {

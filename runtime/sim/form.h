@@ -10,6 +10,7 @@
 namespace kiln::rt::sim {
 
 class Decoder;
+struct SpecialName;
 
 struct Form {
   std::string_view name;               ///< "ld"
@@ -45,6 +46,7 @@ struct Form {
   void src_128(const ptx::Operand&);
   /// Destination and n − 1 sources of the first type, and no operand more.
   void same_type_operands(std::size_t n);
+  void special(const SpecialName&, Ty type);
   void none();                    ///< an absent operand
   void zero();                    ///< an operand of 32 zero bits
   void add_reference_of_carry();  ///< the warp's carry predicate
@@ -54,6 +56,8 @@ struct Form {
   std::int64_t immediate(std::size_t i) const;
   /// Width in bits of a register operand; 0 for anything else.
   int register_bits(const ptx::Operand&) const;
+  /// Fails if the operand is a register of integers and the type a float, or the other way round.
+  void require_kind(const ptx::Operand&, Ty) const;
 
   /// Reads .rn/.rz/.rm/.rp, .ftz, .sat, .NaN, .xorsign, .abs, .relu, .satfinite into inst.
   void float_modifiers();
@@ -76,6 +80,8 @@ struct Row {
 /// A call of a function that CUDA's device library supplies (builtin.cpp); fails, naming it, where it is another.
 Handler builtin_function(Form&, std::string_view name, const std::vector<ptx::Operand>& results,
                          const std::vector<ptx::Operand>& arguments);
+/// Writes the time, less its lowest inst.size bits, into a register of 64 or 32 bits.
+Handler clock_reader(bool wide);
 /// Handler of the implicit exit behind the last instruction.
 Handler exit_handler();
 

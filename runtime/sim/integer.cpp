@@ -230,12 +230,14 @@ Handler make_rem(Form& f) {
   });
 }
 Handler int_abs(Form& f) {
+  if (kind(f.type()) == TyKind::UInt) f.fail("is of signed types only");
   return for_int(f.type(), [](auto t) {
     using T = decltype(t);
     return map1<T, T>([](T a) { return a < 0 ? wrap_sub<T>(0, a) : a; });
   });
 }
 Handler int_neg(Form& f) {
+  if (kind(f.type()) == TyKind::UInt) f.fail("is of signed types only");
   return for_int(f.type(), [](auto t) {
     using T = decltype(t);
     return map1<T, T>([](T a) { return wrap_sub<T>(0, a); });

@@ -7,9 +7,8 @@
 namespace kiln::rt::sim::ptx {
 namespace {
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$'; }
 constexpr std::string_view kOwn = "// kiln.";
 
 bool starts_ident(char c) { return is_word(c) || c == '.' || c == '%'; }
@@ -58,8 +57,12 @@ class Lexer {
   Token next() {
     const std::size_t begin = at_;
     const char c = peek();
-    if (c >= '0' && c <= '9') {
-      while (is_word(peek()) || peek() == '.') ++at_;
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
+      const bool decimal = c != '0' || std::string_view("xXfFdDbB").find(peek(1)) == std::string_view::npos;
+      for (bool exponent = false; is_word(peek()) || peek() == '.' || (exponent && (peek() == '-' || peek() == '+'));) {
+        exponent = decimal && (peek() == 'e' || peek() == 'E');
+        ++at_;
+      }
       return {Token::Kind::Number, text_.substr(begin, at_ - begin), line_};
     }
     if (starts_ident(c)) {

@@ -64,6 +64,8 @@ void check_recipe(const KernelImage& image, const ptx::Function& f, const Arch& 
   const std::uint64_t threads = std::uint64_t{r.block[0]} * r.block[1] * r.block[2];
   if (threads == 0 || threads > 1024)
     throw DeviceError(fmt::format("kernel {}: a block of {} threads; must be 1 to 1024", image.name, threads));
+  if (r.block[2] > 64)
+    throw DeviceError(fmt::format("kernel {}: blocks of {} threads along z; must be 1 to 64", image.name, r.block[2]));
   if (f.reqntid[0] != 0 && f.reqntid != r.block)
     throw DeviceError(
         fmt::format("kernel {}: blocks are {}, its PTX requires {}", image.name, text(r.block), text(f.reqntid)));

@@ -130,7 +130,8 @@ Handler data_128(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
 template <bool kLoad>
 Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
   const Ty t = f.type();
-  if (f.types.size() != 1 || t == Ty::pred) return nullptr;
+  if (f.types.size() != 1 || t == Ty::pred || kind(t) == TyKind::Packed) return nullptr;
+  if (kind(t) == TyKind::Float && t != Ty::f32 && t != Ty::f64) return nullptr;
   const std::vector<ptx::Operand> one{o};
   const auto& parts = o.kind == ptx::Operand::Kind::Vector ? o.parts : one;
   const std::size_t n = f.has("v2") ? 2 : f.has("v4") ? 4 : f.has("v8") ? 8 : 1;
@@ -143,9 +144,12 @@ Handler data(Form& f, const ptx::Operand& o, const ptx::Operand& address) {
   for (const ptx::Operand& p : parts) wide |= f.register_bits(p) == 64;
   const Ty reg = wide ? Ty::b64 : bits(t) < 32 && !kLoad ? t : Ty::b32;
   for (const ptx::Operand& p : parts) {
-    if (f.register_bits(p) != 0 && f.register_bits(p) < bits(t)) f.fail("a register is narrower than its data");
-    if constexpr (kLoad) f.dst(p, reg);
-    else f.src(p, reg);
+    const int width = f.register_bits(p);
+    if (width != 0 && width < bits(t)) f.fail("a register is narrower than its data");
+    f.require_kind(p, t);
+    const Ty as = width == 0 ? (bits(t) == bits(reg) ? t : reg) : wide ? Ty::b64 : width < 32 ? Ty::b16 : Ty::b32;
+    if constexpr (kLoad) f.dst(p, as);
+    else f.src(p, as);
   }
   return data_handler<kLoad>(t, wide, inside_parameters(f, address));
 }

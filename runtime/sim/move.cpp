@@ -116,12 +116,9 @@ Handler mov_elements(Form& f, std::size_t n) {
   for (const ptx::Operand& p : f.operand(0).parts) f.dst(p, t);
   const ptx::Operand& from = f.operand(1);
   if (from.kind == Kind::Special && n == 4 && bits(t) == 32) {
-    for (const char c : {'x', 'y', 'z'}) {
-      ptx::Operand element = from;
-      element.name = special_element(from.name, c);
-      if (element.name.empty()) f.fail(fmt::format("the special register {} is no vector", from.name));
-      f.src(element, t);
-    }
+    const auto elements = special_elements(from.name);
+    if (!elements) f.fail(fmt::format("the special register {} is no vector", from.name));
+    for (const SpecialName& element : *elements) f.special(element, t);
     f.zero();
   } else {
     if (from.kind != Kind::Vector || from.parts.size() != n) return nullptr;
@@ -158,12 +155,18 @@ void from_generic(Warp& w, const Inst& in) {
   each_lane(w.mask, [=](int l) { d[l] = static_cast<T>(a[l] - base); });
 }
 
+/// Variables of .const lie among those of .global. in.flags: which of the two is asked for.
+enum : std::uint16_t { kNeither, kGlobal, kConst };
+
+/// in.count: shared memory of the block alone.
+template <class T>
 void isspacep(Warp& w, const Inst& in) {
-  const auto* a = w.in<U64>(in.ops[1]);
+  const auto* a = w.in<T>(in.ops[1]);
   const U64 base = static_cast<U64>(in.imm);
-  // in.count: shared memory of the block alone.
   const U64 own = in.count ? U64{w.block->rank + 1} << kRankShift : 0;
-  set_pred(w, in.ops[0], lanes_where<U64>(a, a, [=](U64 v, U64) {
+  const Program& p = w.block->launch->program;
+  set_pred(w, in.ops[0], lanes_where<T>(a, a, [&](U64 v, U64) {
+             if (in.flags != kNeither && p.is_const(v) != (in.flags == kConst)) return false;
              const U64 rank = v & (U64{0xFF} << kRankShift);
              return v >> 56 == base >> 56 && (own == 0 || rank == 0 || rank == own);
            }));
@@ -171,26 +174,25 @@ void isspacep(Warp& w, const Inst& in) {
 
 }  // namespace
 
+Handler clock_reader(bool wide) { return wide ? read_clock<U64> : read_clock<U32>; }
+
 Handler make_mov(Form& f) {
   if (f.count() != 2 || f.types.size() != 1) f.fail("needs one type, a result and an operand");
   const Ty t = f.type();
   if (f.has("v2") || f.has("v4")) return mov_elements(f, f.has("v2") ? 2 : 4);
   if (t == Ty::b128) return mov_128(f);
   if (f.operand(0).kind == Kind::Vector || f.operand(1).kind == Kind::Vector) return mov_vector(f);
-  if (f.operand(1).kind == Kind::Special) {
-    const std::string_view name = f.operand(1).name;
-    if (name == "%clock" || name == "%clock_hi" || name == "%globaltimer_hi" || name == "%clock64" ||
-        name == "%globaltimer" || name == "%globaltimer_lo") {
-      f.dst(0, t);
-      if (name.ends_with("_hi")) f.inst.size = 32;
-      return bits(t) == 64 ? read_clock<U64> : read_clock<U32>;
-    }
-  }
   f.dst(0, t);
+  if (f.operand(1).kind == Kind::Special)
+    if (const auto s = find_special(f.operand(1).name); s && s->clock) {
+      f.inst.size = s->bits_below;
+      return clock_reader(bits(t) == 64);
+    }
   f.src(1, t);
   if (t == Ty::pred) return mov_pred;
   if (bits(t) == 64) return map1<U64, U64>([](U64 v) { return v; });
   if (bits(t) > 64) return nullptr;
+  if (bits(t) == 16) return map1<U32, U32>([](U32 v) { return v & 0xFFFF; });
   return map1<U32, U32>([](U32 v) { return v; });
 }
 
@@ -205,13 +207,14 @@ Handler make_cvta(Form& f) {
 
 Handler make_isspacep(Form& f) {
   const Window window = window_of(f);
-  if (!window.known || f.has("const") || f.count() != 2) return nullptr;
+  if (!window.known || f.count() != 2) return nullptr;
   f.dst(0, Ty::pred);
-  if (f.register_bits(f.operand(1)) != 64) return nullptr;
-  f.src(1, Ty::u64);
+  const bool wide = f.register_bits(f.operand(1)) != 32;
+  f.src(1, wide ? Ty::u64 : Ty::u32);
+  f.inst.flags = f.has("const") ? kConst : f.has("global") ? kGlobal : kNeither;
   f.inst.imm = static_cast<std::int64_t>(window.base);
   f.inst.count = f.has("shared") || f.has("shared::cta");
-  return isspacep;
+  return wide ? isspacep<U64> : isspacep<U32>;
 }
 
 }  // namespace kiln::rt::sim

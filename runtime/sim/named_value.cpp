@@ -107,7 +107,7 @@ Handler make_named_value(Form& f) {
   for (const ptx::Operand& o : f.operand(1).parts) {
     const int bits = f.register_bits(o);
     if (o.kind == ptx::Operand::Kind::Sink) f.none();
-    else f.src(o, bits == 1 ? Ty::pred : bits == 64 || bits == 0 ? Ty::b64 : Ty::b32);
+    else f.src(o, bits == 1 ? Ty::pred : bits == 64 || bits == 0 ? Ty::b64 : bits == 16 ? Ty::b16 : Ty::b32);
   }
   return nothing;
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/sim/arch.h"
@@ -81,6 +84,8 @@ struct Module {
     if (!lettered) return a.number >= number;
     return a.suffix != 0 && (number >= 100 ? a.number >= number : a.number == number);
   }
+  /// Every target that runs the other's code runs this one's.
+  bool holds(const Module& other) const { return !lettered && (number <= other.number); }
   std::string target() const {
     return fmt::format("sm_{}{}{}", number, lettered ? "a" : "", lettered && number < 100 ? "" : " or later");
   }
@@ -88,33 +93,53 @@ struct Module {
 
 }  // namespace
 
-std::string missing(std::string_view alternatives, std::string_view target, int version) {
-  if (alternatives.empty()) return {};
+namespace {
+
+/// What a module misses: a target, or (target 0) a version.
+struct Missing {
+  int target = 0, version = 0;
+  std::string text;
+};
+
+std::optional<Missing> missing_of(std::string_view alternatives, std::string_view target, int version) {
   const Arch arch = Arch::parse(target);
-  std::string targets;
+  std::vector<Module> targets;
   int least = 0;
   const bool all_fail = each_part(alternatives, ' ', [&](std::string_view text) {
     const Module m(text);
-    targets += fmt::format("{}{}", targets.empty() ? "" : " or ", m.target());
+    if (std::none_of(targets.begin(), targets.end(), [&](const Module& t) { return t.holds(m); })) targets.push_back(m);
     if (!m.runs_on(arch)) return true;
     if (version >= m.version) return false;
     if (least == 0 || m.version < least) least = m.version;
     return true;
   });
-  if (!all_fail) return {};
-  if (least == 0) return fmt::format("needs {}, the module is for {}", targets, arch.name());
-  return fmt::format("needs PTX {}.{} or later, the module is of {}.{}", least / 10, least % 10, version / 10,
-                     version % 10);
+  if (!all_fail || alternatives.empty()) return std::nullopt;
+  if (least != 0)
+    return Missing{0, least,
+                   fmt::format("needs PTX {}.{} or later, the module is of {}.{}", least / 10, least % 10, version / 10,
+                               version % 10)};
+  std::string names;
+  for (const Module& m : targets) names += fmt::format("{}{}", names.empty() ? "" : " or ", m.target());
+  return Missing{targets[0].number, 0, fmt::format("needs {}, the module is for {}", names, arch.name())};
+}
+
+}  // namespace
+
+std::string missing(std::string_view alternatives, std::string_view target, int version) {
+  const auto m = missing_of(alternatives, target, version);
+  return m ? m->text : std::string();
 }
 
 void check_needs(const Form& f) {
   const std::string_view behind = f.stmt.opcode.substr(f.name.size());
+  Missing most;
   for (const std::string_view name : {f.name, std::string_view("*")})
     for (const Need* n : rows_of(name)) {
       if (!fits(f, behind, n->words)) continue;
-      if (const std::string what = missing(n->alternatives, f.decoder.target(), f.decoder.version()); !what.empty())
-        f.fail(what);
+      const auto m = missing_of(n->alternatives, f.decoder.target(), f.decoder.version());
+      if (m && std::pair(m->target, m->version) > std::pair(most.target, most.version)) most = *m;
     }
+  if (!most.text.empty()) f.fail(most.text);
 }
 
 }  // namespace kiln::rt::sim

@@ -195,6 +195,13 @@ struct Program : std::enable_shared_from_this<Program> {
   std::vector<std::string_view> watched;    ///< names of the registers that a wgmma names
   std::vector<std::int32_t> watch_numbers;  ///< of each 32 words of the register file: index in watched, or -1
 
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> const_variables;  ///< where each begins and ends
+  /// The address is of a .const variable.
+  bool is_const(std::uint64_t address) const {
+    for (const auto& [begin, end] : const_variables)
+      if (address >= begin && address < end) return true;
+    return false;
+  }
   OperandUse use(const Inst& in, std::size_t operand) const {
     return operand_uses[static_cast<std::size_t>(in.ops - operand_pool.data()) + operand];
   }

@@ -33,15 +33,14 @@ class TokenReader {
     throw DeviceError("ptx:" + std::to_string(line) + ": " + what);
   }
   static std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
-  std::string shown() const {
-    return peek().kind == Token::Kind::End ? "the end of the text" : quoted(peek().text);
-  }
+  std::string shown() const { return peek().kind == Token::Kind::End ? "the end of the text" : quoted(peek().text); }
 
   /// Counts how deep the caller is nested while it lives.
   class Deeper {
    public:
     explicit Deeper(TokenReader& p) : p_(p) {
-      if (++p_.depth_ > kDeepest) p_.fail("more than " + std::to_string(kDeepest) + " pairs of brackets in one another");
+      if (++p_.depth_ > kDeepest)
+        p_.fail("more than " + std::to_string(kDeepest) + " pairs of brackets in one another");
     }
     ~Deeper() { --p_.depth_; }
     Deeper(const Deeper&) = delete;
@@ -100,10 +99,15 @@ class TokenReader {
       return hex_float(Kind::Float32, sign != 0);
     if (text.size() == 18 && (text.starts_with("0d") || text.starts_with("0D")))
       return hex_float(Kind::Float64, sign != 0);
-    if (text.find('.') != std::string_view::npos) {
+    const bool hex = text.starts_with("0x") || text.starts_with("0X");
+    if (text.find('.') != std::string_view::npos || (!hex && text.find_first_of("eE") != std::string_view::npos)) {
       at_ += sign;
+      const std::string digits(text);
+      char* end = nullptr;
+      const double v = std::strtod(digits.c_str(), &end);
+      if (*end != 0) fail(quoted(text) + " is not a number");
+      next();
       o.kind = Kind::Float64;
-      const double v = std::strtod(std::string(next().text).c_str(), nullptr);
       o.value = std::bit_cast<std::int64_t>(sign ? -v : v);
       return o;
     }

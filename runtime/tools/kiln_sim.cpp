@@ -110,9 +110,19 @@ int run(const Options& o, const CLI::App& app) {
   return static_cast<int>(verdict(outcome));
 }
 
+/// Digits alone; `least`: 0 or 1.
+CLI::Validator whole_number(int least) {
+  const auto check = [least](const std::string& text) -> std::string {
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    if (digits && (least == 0 || text.find_first_not_of('0') != std::string::npos)) return {};
+    return fmt::format("'{}' is no whole number of {} or more", text, least);
+  };
+  return {check, "NUMBER"};
+}
+
 std::vector<Knob> declare(CLI::App& app, Options& o) {
   const auto triple_option = [&](const char* name, std::vector<std::uint32_t>& v, const char* what) {
-    app.add_option(name, v, what)->delimiter(',')->expected(1, 3)->check(CLI::PositiveNumber);
+    app.add_option(name, v, what)->delimiter(',')->expected(1, 3)->check(whole_number(1));
   };
   auto* file = app.add_option("--case", o.case_file, "a JSON file with its PTX and buffers beside it");
   auto* ptx = app.add_option("--ptx", o.ptx, "PTX text; instead of that beside the case");
@@ -121,10 +131,10 @@ std::vector<Knob> declare(CLI::App& app, Options& o) {
   triple_option("--grid", o.grid, "blocks along x, y, z: 4 or 4,2,1");
   triple_option("--block", o.block, "threads of a block along x, y, z");
   triple_option("--cluster", o.cluster, "blocks of a cluster along x, y, z");
-  app.add_option("--smem", o.shared, "bytes of dynamic shared memory");
+  app.add_option("--smem", o.shared, "bytes of dynamic shared memory")->check(whole_number(0));
   app.add_option("--target", o.target, "the GPU modelled; otherwise the PTX's own");
   app.add_flag("--list", o.list, "print the entries of the PTX and stop");
-  app.add_option("--print", o.print, "print so many elements of each buffer");
+  app.add_option("--print", o.print, "print so many elements of each buffer")->check(whole_number(0));
   app.add_option("--out", o.out, "write each buffer to NAME.out in this folder, whatever the verdict");
   app.add_option("--profile", o.profiles, "write what the kernel did to a .html, .json or .txt file");
   app.add_option("--by", o.by, "print what the kernel did: a row for each line, ptx instruction or kernel")
@@ -135,9 +145,8 @@ std::vector<Knob> declare(CLI::App& app, Options& o) {
        "KILN_SIM_CHECK"},
       {app.add_option("--schedule", o.schedule, "asynchronous operations: late, early or random:SEED"),
        "KILN_SIM_SCHEDULE"},
-      {app.add_option("--steps", o.steps, "instructions a warp may execute")->check(CLI::PositiveNumber),
-       "KILN_SIM_STEPS"},
-      {app.add_option("--threads", o.threads, "host threads; 0: one a core")->check(CLI::NonNegativeNumber),
+      {app.add_option("--steps", o.steps, "instructions a warp may execute")->check(whole_number(1)), "KILN_SIM_STEPS"},
+      {app.add_option("--threads", o.threads, "host threads; 0: one a core")->check(whole_number(0)),
        "KILN_SIM_THREADS"},
       {app.add_flag("--debug{1}", o.debug, "stop at the first instruction, with the debugger on the terminal"),
        "KILN_SIM_DEBUG"},

@@ -179,7 +179,7 @@ TEST_F(DebuggerTest, ShowsRegistersParametersAndMemory) {
     EXPECT_EQ(space, Space::Shared);
     EXPECT_EQ(s.load<std::uint32_t>(Space::Shared, box + 4 * 63), 163u);
     EXPECT_EQ(s.load<std::uint32_t>(Space::Global, out.ptr()), expected(0, 0)) << "block 0 is done";
-    for (const char* wrong : {"%r12", "%q", "%tid.w", "%r"}) EXPECT_THROW(s.reg(wrong), UserError) << wrong;
+    for (const char* wrong : {"%r12", "%q", "%tid.q", "%r"}) EXPECT_THROW(s.reg(wrong), UserError) << wrong;
     EXPECT_THROW(s.read(Space::Shared, box, 4 * 64 + 1), UserError);
     EXPECT_THROW(s.read(Space::Global, 64, 4), UserError);
     EXPECT_THROW(s.address_of("nothing"), UserError);
@@ -586,6 +586,23 @@ index count = -5   (given at named.cu:3)
 error: there is no 'y' here; variables: count, low, one, x; parameters: out
 end of input: the kernel goes on without the debugger
 )");
+}
+
+TEST(Debugger, SaysWhereABreakpointHasNoCode) {
+  const Device device = Device::simulator("sm_90a");
+  Buffer<std::uint32_t> out(device, 1);
+  Debugger debugger(device);
+  std::istringstream in("b 400\nb other.cu:3\nb ptx:4000\nb 5\ni b\n");
+  std::ostringstream text;
+  debugger.break_kernel("named", {.warp = 1});
+  debugger.on_stop(debug::console(debugger, in, text, false));
+  run(device, kNamed, "named", {{1, 1, 1}, {64, 1, 1}}, Params().add(out));
+  const std::string none = " (no code of kernel named stands there)\n";
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("(kiln) b 400\nbreakpoint 2: named.cu:400" + none));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("breakpoint 3: other.cu:3" + none));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("breakpoint 4: ptx:4000" + none));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("(kiln) b 5\nbreakpoint 5: named.cu:5\n(kiln) i b\n"));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("\n2: named.cu:400" + none));
 }
 
 TEST(Debugger, WarpsComeToABreakpointOneAfterTheOther) {

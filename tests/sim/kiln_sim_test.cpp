@@ -521,6 +521,18 @@ TEST_F(KilnSim, CommandsThatCannotBeUsed) {
   EXPECT_EQ(run({"--help"}).status, 0);
 }
 
+TEST_F(KilnSim, NumbersAreWholeAndLargeEnough) {
+  for (const char* option : {"--grid", "--block", "--cluster", "--steps"})
+    for (const char* wrong : {"0", "-1", "1x", "1.5"}) {
+      const ProcessResult r = run({"--ptx", "a", option, wrong});
+      EXPECT_EQ(r.status, 3) << r.output;
+      EXPECT_THAT(r.output, HasSubstr(option + std::string(": '") + wrong + "' is no whole number of 1 or more"));
+    }
+  for (const char* option : {"--threads", "--smem", "--print"})
+    EXPECT_THAT(run({"--ptx", "a", option, "-1"}).output,
+                HasSubstr(option + std::string(": '-1' is no whole number of 0 or more")));
+}
+
 TEST_F(KilnSim, PtxThatCannotBeReadIsNamed) {
   const ProcessResult r = run({"--ptx", write("bad.ptx", ".version 8.0\n.target sm_80\n\x01").string()});
   EXPECT_EQ(r.status, 3) << r.output;
