@@ -242,6 +242,7 @@ void barrier_operands(Form& f, std::size_t at, std::size_t last) {
 }  // namespace
 
 Handler exit_handler() { return leave; }
+Handler branch_handler() { return bra; }
 
 Handler make_bra(Form& f) {
   if (f.count() != 1 || f.operand(0).kind != ptx::Operand::Kind::Symbol) f.fail("needs one label");

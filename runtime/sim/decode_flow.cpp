@@ -67,7 +67,6 @@ Handler Decoder::expand_call(Form& form) {
   const std::string_view name = s.operands[name_at].name;
   const ptx::Function* callee = module_.find(name);
   if (!callee) return builtin_function(form, name, results, arguments);
-  if (s.guard >= 0) fail(s, "a call under a predicate");
   if (callee->entry) fail(s, fmt::format("{} is a kernel, not a function", name));
   if (frames_.size() == kDeepestCalls) fail(s, fmt::format("more than {} calls in one another", kDeepestCalls));
   for (const Frame* f : frames_)
@@ -84,8 +83,16 @@ Handler Decoder::expand_call(Form& form) {
   };
   bind(callee->results, results);
   bind(callee->params, arguments);
+  const auto around = static_cast<std::uint32_t>(program_->code.size());
+  if (s.guard >= 0) {  // threads without the predicate jump over the body
+    Inst jump = form.inst;
+    jump.run = branch_handler();
+    jump.guard_flip ^= kAllLanes;
+    append(jump, s, {}, Flow::Jump);
+  }
   open(frame, *callee);
   body(frame);
+  if (s.guard >= 0) program_->code[around].imm = static_cast<std::int64_t>(program_->code.size());
   skip_ = true;  // statements of the callee set it for themselves
   return nullptr;
 }

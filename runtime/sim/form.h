@@ -84,5 +84,7 @@ Handler builtin_function(Form&, std::string_view name, const std::vector<ptx::Op
 Handler clock_reader(bool wide);
 /// Handler of the implicit exit behind the last instruction.
 Handler exit_handler();
+/// Handler of a jump to inst.imm.
+Handler branch_handler();
 
 }  // namespace kiln::rt::sim

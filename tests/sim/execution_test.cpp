@@ -141,6 +141,41 @@ BIG: shl.b32 %r2, %r1, 1; st.param.b32 [result], %r2; ret;
       {}, 0, helper);
 }
 
+TEST(ControlFlow, CallsUnderAPredicateAreOfItsThreads) {
+  const std::string helper = R"(
+.func (.param .b32 result) add_lanes(.param .b32 x)
+{
+  .reg .pred %p<2>; .reg .b32 %r<4>;
+  ld.param.b32 %r1, [x]; activemask.b32 %r2; popc.b32 %r2, %r2; setp.lt.u32 %p1, %r1, 4; add.u32 %r1, %r1, %r2;
+  st.param.b32 [result], %r1; @%p1 ret;
+  add.u32 %r1, %r1, 1000; st.param.b32 [result], %r1; ret;
+}
+.func (.param .b32 result) outer(.param .b32 x)
+{
+  .reg .pred %p<2>; .reg .b32 %r<4>; .param .b32 r;
+  ld.param.b32 %r1, [x]; setp.lt.u32 %p1, %r1, 2; mov.u32 %r2, %r1;
+  { .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; @%p1 call (q), add_lanes, (p); @%p1 ld.param.b32 %r2, [q]; }
+  st.param.b32 [result], %r2; ret;
+}
+)";
+  const auto call = [](const std::string& guard, const std::string& name) {
+    return "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; " + guard + " call (q), " + name + ", (p); " +
+           guard + " ld.param.b32 %r9, [q]; }\n";
+  };
+  const std::string odd = "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 1;",
+                    all = "activemask.b32 %r3; popc.b32 %r3, %r3; mad.lo.u32 %r9, %r3, 10000, %r9;";
+  expect_each(
+      odd + call("@%p1", "add_lanes") + all,
+      [](U32 t) { return 320000 + (t % 2 == 0 ? 0 : t + 16 + (t < 4 ? 0 : 1000)); }, {}, 0, helper);
+  expect_each(
+      odd + call("@!%p1", "outer") + all, [](U32 t) { return 320000 + (t % 2 == 1 ? 0
+                                                                       : t == 0   ? t + 1
+                                                                                  : t); }, {}, 0,
+      helper);
+  expect_each(
+      "setp.gt.u32 %p1, %r1, 99;" + call("@%p1", "outer") + all, [](U32) { return 320000u; }, {}, 0, helper);
+}
+
 TEST(ControlFlow, ScopesHideRegistersAndLabels) {
   expect_each(R"(
   { .reg .b32 %r9; .reg .b32 t; mov.u32 %r9, 77; mov.u32 t, 5; bra L; trap; L: add.u32 %r1, %r1, 0; }

@@ -221,23 +221,23 @@ TEST_F(KilnSim, TensorMapsAreOfBuffersByName) {
     return v;
   };
   const std::string to = R"({"kind": "tensor_map", "of": "y", "box": [4, 4], "swizzle": "none"})";
-  const ProcessResult r = copied(R"({"kind": "tensor_map", "of": "x", "box": [4, 4]},)" + to, "3");
+  const ProcessResult r = copied(R"({"kind": "tensor_map", "of": "x", "box": [4, 4]},)" + to, "4");
   EXPECT_EQ(r.status, 0) << r.output;
   for (int row = 0; row < 8; ++row)
     for (int column = 0; column < 8; ++column) {
-      const bool inside = row >= 2 && row < 6 && column >= 3 && column < 7;
+      const bool inside = row >= 2 && row < 6 && column >= 4;
       EXPECT_EQ(element(row, column), inside ? static_cast<float>(8 * row + column) : 0) << row << ", " << column;
     }
-  // A tensor of the left half alone, from its second row on; beyond its edge is NaN.
-  EXPECT_EQ(copied(R"({"kind": "tensor_map", "of": "x", "offset": 32, "sizes": [4, 7], "strides": [32], "box": [4, 4],
+  // A tensor of six columns, from its second row on; beyond its edge is NaN.
+  EXPECT_EQ(copied(R"({"kind": "tensor_map", "of": "x", "offset": 32, "sizes": [6, 7], "strides": [32], "box": [4, 4],
       "steps": [1, 1], "fill": "nan", "promotion": 128, "floats": "as is"},)" +
                        to,
-                   "1")
+                   "4")
                 .status,
             0);
-  EXPECT_EQ(element(2, 1), 25);
-  EXPECT_EQ(element(5, 3), 51);
-  EXPECT_TRUE(std::isnan(element(2, 4)));
+  EXPECT_EQ(element(2, 4), 28);
+  EXPECT_EQ(element(5, 5), 53);
+  EXPECT_TRUE(std::isnan(element(2, 6)));
 
   const auto refused = [&](const std::string& map) {
     const ProcessResult bad = copied(map + "," + to, "0");
