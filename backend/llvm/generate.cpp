@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "backend/ir/op/store_block.h"
 #include "backend/llvm/emit.h"
 #include "backend/llvm/nvptx.h"
 #include "runtime/base/error.h"
@@ -39,7 +40,8 @@ std::string generate(const ir::Function& f, const Target& target, bool line_info
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = emit(f, target, line_info, context);
   watch.lap("emit");
-  optimise(*module, target);
+  // Where results leave piece by piece, what makes a piece of the sums stands beside its store.
+  optimise(*module, target, /*late=*/ir::staging_bytes(f) > 0);
   watch.lap("llvm");
   if (artefacts.publish("llvm", "ll", [&] { return text_of(*module); }))
     throw UserError("KILN_OVERRIDE: LLVM IR cannot be replaced; replace the PTX or a .kir");

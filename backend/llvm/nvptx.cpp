@@ -28,6 +28,7 @@
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/Sink.h>
 
 #include <map>
 #include <mutex>
@@ -46,7 +47,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 // SimplifyCFG and JumpThreading stay off: both may add edges into blocks with convergent operations.
-constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine";
+constexpr const char* kPassList = "sroa,early-cse<memssa>,instcombine,sink where late";
 
 void on_fatal_error(void*, const char* reason, bool) { throw InternalError(fmt::format("llvm: {}", reason)); }
 
@@ -147,7 +148,7 @@ void prepare(llvm::Module& m, const Target& target) {
   m.setDataLayout(tm.createDataLayout());
 }
 
-void optimise(llvm::Module& m, const Target& target) {
+void optimise(llvm::Module& m, const Target& target, bool late) {
   std::string broken;
   llvm::raw_string_ostream os(broken);
   KILN_CHECK(!llvm::verifyModule(m, &os), "llvm: invalid module: " + broken);
@@ -167,6 +168,7 @@ void optimise(llvm::Module& m, const Target& target) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
+  if (late) passes.addPass(llvm::SinkingPass());
   for (llvm::Function& f : m)
     if (!f.isDeclaration()) passes.run(f, functions);
 }

@@ -18,8 +18,9 @@ inline constexpr int kNewestPtx = 90;
 /// Sets triple and data layout, which must stand before any instruction or pass looks at the module.
 void prepare(llvm::Module&, const Target&);
 
-/// Verifies and optimises `m` with Kiln's short pass list; `m` must have been prepared for `target`.
-void optimise(llvm::Module& m, const Target& target);
+/// Verifies and optimises `m` with Kiln's short pass list; `m` must have been prepared for `target`. `late`: what is
+/// computed for one branch is computed there, which needs fewer registers.
+void optimise(llvm::Module& m, const Target& target, bool late);
 
 /// PTX of an optimised module. Throws InternalError with LLVM's diagnostics.
 std::string to_ptx(llvm::Module& m, const Target& target);
