@@ -28,6 +28,10 @@ class EarlyLoads {
   bool run() {
     std::int64_t left = kRegisters;
     for (Value v : f_.inst(loop_).results) left -= registers(v);
+    walk(f_, [&](InstId i) {
+      if (f_.inst(i).op == Op::RingDot && f_.inst(i).i64(AttrKey::promote) > 0)
+        left -= part_registers(registers(f_.inst(i).results[0]));
+    });
     const std::vector<InstId> order = f_.region(region_).insts;
     const auto at = std::find(order.begin(), order.end(), loop_);
     behind_.insert(at, order.end());

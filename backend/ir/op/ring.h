@@ -4,6 +4,7 @@
 // panel after panel; units of 16 bytes are swizzled by the position, as tensor maps write them and the units of a
 // warpgroup read them. Behind the slots stand two mbarriers for each: "full" and "empty".
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -53,6 +54,13 @@ std::vector<rt::TensorMapRecipe> fill_maps(const Function& f, const Inst& fill);
 
 /// Warps of the role that computes, for products of so many rows: a warpgroup for each 64, two at most.
 inline int ring_warps(std::int64_t rows) { return rows > 64 ? 8 : 4; }
+
+/// Registers of a thread for the part that is next added to `sums` of them, where a product's sums are added in parts:
+/// as many as fit beside them, but at least 64 if there are so many.
+inline std::int64_t part_registers(std::int64_t sums) {
+  constexpr std::int64_t kBoth = 192, kLeast = 64;
+  return std::min(sums, std::max(kLeast, kBoth - sums));
+}
 
 /// The function's fill; kNone if it has no ring.
 InstId fill_of(const Function& f);

@@ -14,9 +14,6 @@ namespace kiln::cg {
 namespace {
 
 using llvm::Value;
-// Registers for sums and for the part that is added to them next; a part has at least so many if it needs them.
-constexpr std::int64_t kMostPromoted = 192, kMostPart = 64;
-
 /// One operand of a product as matrix descriptors see it (PTX ISA, "matrix descriptor").
 struct Descriptor {
   ir::RingBlock block;
@@ -172,8 +169,7 @@ void WarpgroupProduct::wait(std::span<Part> parts, int pending) {
 
 /// The sums cut so that few registers hold a part beside the whole.
 std::vector<Part> WarpgroupProduct::parts() const {
-  const std::int64_t whole = std::int64_t(main_.size()) * n_ / 2;
-  const std::int64_t most = 2 * std::max(kMostPart, kMostPromoted - whole);  // columns
+  const std::int64_t most = 2 * ir::part_registers(std::int64_t(main_.size()) * n_ / 2);  // columns
   const std::int64_t panel = right_.along_depth() ? 8 : ir::kLine / bytes(right_.block.dtype);
   const std::int64_t pieces = (n_ + most - 1) / most, each = (n_ / pieces + panel - 1) / panel * panel;
   std::vector<Part> parts;
