@@ -160,6 +160,11 @@ void copy_out(Warp& w, const Inst& in) {
     const int l = std::countr_zero(m);
     TensorBox box = box_of(w, in, l);
     box.stored = true;
+    for (std::size_t i = 0; i < in.count; ++i)
+      if (box.at[i] < 0)
+        fault(FindingKind::OutOfBounds, w, in, l,
+              fmt::format("coordinate {} of a stored box is {}: only boxes that are loaded may begin below 0", i,
+                          box.at[i]));
     const U64 from = address_value(w, in, kShared, 1, l);
     check_multiple(w, in, l, "source of a tensor copy", from, kBoxAlign);
     if (op) {

@@ -84,8 +84,13 @@ std::vector<GlobalRun> TensorBox::runs() const {
   return out;
 }
 
+U32 TensorBox::pitch() const {
+  const U32 span = spec.swizzle == TensorSwizzle::None ? 0 : kTensorUnit << static_cast<U32>(spec.swizzle);
+  return std::max(row_bytes(), span);
+}
+
 U32 TensorBox::place(U32 base, U32 offset) const {
-  const U32 a = base + offset;
+  const U32 a = base + offset / row_bytes() * pitch() + offset % row_bytes();
   switch (spec.swizzle) {
     case TensorSwizzle::None: break;
     case TensorSwizzle::Bytes32: return a ^ (a >> 3 & 0x10);
@@ -111,7 +116,7 @@ void TensorBox::load(Agent& a, std::vector<std::byte>& data) const {
 
 void TensorBox::to_shared(Agent& a, Block& b, U32 base, const std::vector<std::byte>& data) const {
   const U32 bytes = static_cast<U32>(data.size());
-  const bool whole = spec.swizzle == TensorSwizzle::None || bytes % kLine == 0;
+  const bool whole = spec.swizzle == TensorSwizzle::None || (bytes % kLine == 0 && pitch() == row_bytes());
   if (whole) std::ignore = bulk_write(a, b, base, bytes);
   if (spec.swizzle == TensorSwizzle::None) {
     std::memcpy(b.shared_bytes() + base, data.data(), bytes);
@@ -127,7 +132,7 @@ void TensorBox::to_shared(Agent& a, Block& b, U32 base, const std::vector<std::b
 void TensorBox::from_shared(Agent& a, Block& b, U32 base, std::vector<std::byte>& data) const {
   const U32 bytes = spec.box_bytes();
   data.resize(bytes);
-  const bool whole = spec.swizzle == TensorSwizzle::None || bytes % kLine == 0;
+  const bool whole = spec.swizzle == TensorSwizzle::None || (bytes % kLine == 0 && pitch() == row_bytes());
   if (whole) std::ignore = shared_read(a, b, base, bytes);
   if (spec.swizzle == TensorSwizzle::None) {
     std::memcpy(data.data(), b.shared_bytes() + base, bytes);

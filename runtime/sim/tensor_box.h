@@ -30,6 +30,8 @@ struct TensorBox {
   std::vector<Row> rows() const;
   std::uint32_t element_bytes() const;
   std::uint32_t row_bytes() const { return spec.box[0] * element_bytes(); }
+  /// From row to row in shared memory: rows shorter than the swizzle's span leave the rest of it as it is.
+  std::uint32_t pitch() const;
 
   /// The parts of global memory that belong to it.
   std::vector<GlobalRun> runs() const;

@@ -126,7 +126,9 @@ struct Case {
         if (c < 0 || c >= static_cast<std::int64_t>(ends[d])) memory_at = INT64_MIN / 2;
         memory_at += c * static_cast<std::int64_t>(strides()[d]);
       }
-      const U64 linear = shift + n * element();
+      const U64 row = box[0] * element(),
+                span = swizzle == TensorSwizzle::None ? 0 : U64{16} << static_cast<unsigned>(swizzle);
+      const U64 linear = shift + n * element() / row * std::max(row, span) + n * element() % row;
       const U64 line = linear / 128, chunk = linear / 16 % 8, inside = linear % 16;
       const U64 cycle = swizzle == TensorSwizzle::None ? 1 : U64{1} << static_cast<unsigned>(swizzle);
       f(line * 128 + (chunk ^ line % cycle) * 16 + inside, memory_at < 0 ? -1 : memory_at);
@@ -263,12 +265,17 @@ TEST(TensorCopy, BoxesAreLoaded) {
   for (const Case& c : cases()) expect_loads(c);
 }
 TEST(TensorCopy, BoxesAreStored) {
-  for (const Case& c : cases()) expect_stores(c);
+  for (Case c : cases()) {
+    for (int& x : c.at) x = std::max(x, 0);
+    expect_stores(c);
+  }
 }
 TEST(TensorCopy, EverySchedule) {
   under_every_schedule([] {
-    expect_loads(cases()[4]);
-    expect_stores(cases()[4]);
+    Case c = cases()[4];
+    expect_loads(c);
+    c.at[1] = 1;
+    expect_stores(c);
   });
 }
 
@@ -503,7 +510,12 @@ TEST(TensorFaults, FirstCoordinatesAreWholeUnits) {
   const std::string misaligned = "first coordinate is 6, byte 24 of a row, which is no multiple of 16";
   for (const std::string& copy : {load_text(2), store_text(2), store_text(2, "add")})
     EXPECT_THAT(fault("mov.u32 %r10, 6; " + copy), HasSubstr(misaligned));
-  EXPECT_THAT(fault("mov.u32 %r10, -4; mov.u32 %r11, 3; " + store_text(2)), HasSubstr("no fault"));
+  EXPECT_THAT(fault("mov.u32 %r10, -4; mov.u32 %r11, 3; " + load_text(2)), HasSubstr("no fault"));
+}
+TEST(TensorFaults, StoredBoxesBeginInsideOrBehind) {
+  EXPECT_THAT(fault("mov.u32 %r11, -1; " + store_text(2)), HasSubstr("coordinate 1 of a stored box is -1"));
+  EXPECT_THAT(fault("mov.u32 %r10, -32; " + store_text(2, "add")), HasSubstr("coordinate 0 of a stored box is -32"));
+  EXPECT_THAT(fault("mov.u32 %r11, 1000; " + store_text(2)), HasSubstr("no fault"));
 }
 TEST(TensorFaults, ElementsHaveTheReduction) {
   EXPECT_THAT(fault(store_text(2, "xor")), HasSubstr("a reduction that elements of f32 do not have"));
