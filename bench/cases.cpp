@@ -63,6 +63,7 @@ const std::vector<CaseRow>& case_rows() {
       {"gemm", "matmul_f16", "f16", {{8192, 8192, 8192}}, prepare_matmul_f16},
       {"gemm", "matmul_tf32", "f32", {{8192, 8192, 8192}}, prepare_matmul_tf32},
       {"gemm", "matmul_fp8", "f8e4m3", {{8192, 8192, 8192}}, prepare_matmul_fp8},
+      {"gemm", "matmul_fp8_fast", "f8e4m3", {{8192, 8192, 8192}}, prepare_matmul_fp8_fast},
   };
   return rows;
 }

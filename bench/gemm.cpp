@@ -67,5 +67,8 @@ Workload prepare_matmul_tf32(const Device& device, const Shape& shape) {
   return bare<float>(device, shape, {.precision = Precision::tf32});
 }
 Workload prepare_matmul_fp8(const Device& device, const Shape& shape) { return bare<f8e4m3, bf16>(device, shape); }
+Workload prepare_matmul_fp8_fast(const Device& device, const Shape& shape) {
+  return bare<f8e4m3, bf16>(device, shape, {.promote = 0});
+}
 
 }  // namespace kiln::bench

@@ -11,5 +11,7 @@ Workload prepare_matmul_bf16(const Device&, const Shape&);
 Workload prepare_matmul_f16(const Device&, const Shape&);
 Workload prepare_matmul_tf32(const Device&, const Shape&);
 Workload prepare_matmul_fp8(const Device&, const Shape&);
+/// The same with sums that stay in the tensor cores.
+Workload prepare_matmul_fp8_fast(const Device&, const Shape&);
 
 }  // namespace kiln::bench

@@ -208,6 +208,9 @@ CASES = [
     Case("gemm", "matmul_fp8", "f8e4m3", [(8192, 8192, 8192)], matmul_fp8,
          lambda m, n, k: (normal(m, k).to(torch.float8_e4m3fn), normal(n, k).to(torch.float8_e4m3fn), torch.ones((), device="cuda")),
          lambda m, n, k: m * k + n * k + 2 * m * n, {"fast": lambda x, w, one: matmul_fp8(x, w, one, fast=True)}),
+    Case("gemm", "matmul_fp8_fast", "f8e4m3", [(8192, 8192, 8192)], lambda x, w, one: matmul_fp8(x, w, one, fast=True),
+         lambda m, n, k: (normal(m, k).to(torch.float8_e4m3fn), normal(n, k).to(torch.float8_e4m3fn), torch.ones((), device="cuda")),
+         lambda m, n, k: m * k + n * k + 2 * m * n),
 ]
 
 
