@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/sim/crossing.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/racecheck.h"
 #include "runtime/sim/report.h"

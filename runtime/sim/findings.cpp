@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/sim/crossing.h"
 #include "runtime/sim/debug_hook.h"
 #include "runtime/sim/racecheck.h"
 #include "runtime/sim/report.h"

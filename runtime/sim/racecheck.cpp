@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/sim/crossing.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/report.h"
 
@@ -123,12 +124,6 @@ std::optional<Rival> note_write(const Actor& x, const Target& t, Page& page, Cel
   return rival;
 }
 
-void widen(Access& first, Access& last, const Access& a) {
-  if (a.time == 0) return;
-  if (first.time == 0 || a.cluster <= first.cluster) first = a;
-  if (last.time == 0 || a.cluster >= last.cluster) last = a;
-}
-
 /// Bytes of [position, position + n) that the data would change.
 std::uint16_t changes(const Target& t, const Span& s, U64 position, U32 n) {
   const auto all = static_cast<std::uint16_t>((1u << n) - 1);
@@ -138,26 +133,6 @@ std::uint16_t changes(const Target& t, const Span& s, U64 position, U32 n) {
   U32 mask = 0;
   for (U32 i = 0; i < n; ++i) mask |= static_cast<U32>(now[i] != next[i]) << i;
   return static_cast<std::uint16_t>(mask);
-}
-
-/// Adds the access to what clusters did with the cell; true if they race now and nobody said so yet. Before the cell
-/// remembers it.
-bool note_crossing(const Actor& x, Page& page, Cell& c, bool reads, bool writes, std::uint16_t changed) {
-  const U32 own = x.mine.cluster;
-  if (writes) {
-    if (c.write.time) c.differ |= changed;
-    c.changed |= changed;
-  }
-  const bool alone = (c.write.time == 0 || c.write.cluster == own) && (c.read.time == 0 || c.read.cluster == own);
-  if (c.crossing == 0 && alone) return false;
-  Crossing& all = page.crossing_of(c);
-  widen(all.first_write, all.last_write, c.write);
-  widen(all.first_read, all.last_read, c.read);
-  if (writes) widen(all.first_write, all.last_write, x.mine);
-  if (reads) widen(all.first_read, all.last_read, x.mine);
-  if (c.reported || !crosses(page, c)) return false;
-  c.reported = true;
-  return true;
 }
 
 std::string where(const Target& t, U64 position) {
@@ -231,7 +206,7 @@ void check_order(Actor& x, const Target& t, const Span& s, Use use) try {
     x.mine.lane = static_cast<std::uint8_t>(s.lane_of(position));
     if (t.crossing) {
       const std::uint16_t changed = use == Use::Load ? std::uint16_t{0} : changes(t, s, position, n);
-      if (note_crossing(x, page, c, use != Use::Store, use != Use::Load, changed))
+      if (note_crossing(x.mine, page, c, use != Use::Store, use != Use::Load, changed))
         findings(x).cross({&t.shadow, position, n, t.base});
     }
     // An atomic is a write as far as order goes: whatever races with its read races with that too.
@@ -339,38 +314,6 @@ std::optional<Access> last_write(const Warp& w, Block* of, U64 address) {
     r.shadow->each(address - r.base, 1, launch.number, crossing(launch), look);
   }
   return last;
-}
-
-bool crossing(const Launch& launch) {
-  return launch.checks.races && !launch.program.communicates && launch.clusters() > 1;
-}
-
-bool crosses(Page& page, const Cell& c) {
-  if (c.crossing == 0) return false;
-  const Crossing& all = page.crossings[c.crossing - 1];
-  if (all.first_write.time == 0) return false;
-  const U32 writer = all.first_write.cluster;
-  if (c.differ && writer != all.last_write.cluster) return true;
-  if (c.changed == 0 || all.first_read.time == 0) return false;
-  return writer != all.last_write.cluster || writer != all.first_read.cluster || writer != all.last_read.cluster;
-}
-
-bool written_by_others(Page& page, const Cell& c, U32 own) {
-  if (c.crossing == 0) return c.write.time && c.write.cluster != own;
-  const Crossing& all = page.crossings[c.crossing - 1];
-  return all.first_write.time && (all.first_write.cluster != own || all.last_write.cluster != own);
-}
-
-std::array<Access, 2> crossing_pair(Page& page, const Cell& c) {
-  const Crossing& all = page.crossings[c.crossing - 1];
-  std::array<Access, 2> pair{all.first_write, all.last_write};
-  if (!c.differ || pair[0].cluster == pair[1].cluster) {
-    if (all.last_read.cluster != all.first_write.cluster) pair[1] = all.last_read;
-    else if (all.first_read.cluster != all.first_write.cluster) pair[1] = all.first_read;
-    else pair[0] = all.last_write, pair[1] = all.first_read;
-  }
-  if (pair[0].cluster > pair[1].cluster) std::swap(pair[0], pair[1]);
-  return pair;
 }
 
 void check_shared(Warp& w, const Inst& in, Block& to, const LaneAccess& a) {

@@ -4,10 +4,6 @@
 // orders them (order.h). A store of what is there already changes nothing and is no race, nor are stores of several
 // warps of a block to one global address: the language leaves open which of them stays. A read of a generic write by
 // the async proxy, or a write over one, also needs the writer's fence.proxy.async.
-//
-// Clusters of a kernel whose clusters cannot wait for one another are run by several host threads, in any order. There
-// a cell remembers the lowest and the highest cluster that read and wrote it, which no order changes, and the verdict
-// on it is given after the launch.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -29,8 +25,6 @@ struct LaneAccess {
   std::byte* loaded = nullptr;
 };
 
-/// Whether the launch's clusters run in any order, so that races between them are judged at the end.
-bool crossing(const Launch&);
 /// Accesses to shared memory of `to`, and to global memory, that are in bounds.
 void check_shared(Warp&, const Inst&, Block& to, const LaneAccess&);
 /// True if it also carried out the loads or stores: where clusters run in any order, under the lock of the memory's
@@ -44,12 +38,5 @@ bool happened_before(const Warp&, const Access&);
 
 /// The last write of a byte of shared memory of `of`, or (null) of global memory, in this launch.
 std::optional<Access> last_write(const Warp&, Block* of, std::uint64_t address);
-
-/// Whether the accesses of several clusters to the cell, which nothing orders, race.
-bool crosses(Page&, const Cell&);
-/// Whether a cluster other than `own` wrote the cell.
-bool written_by_others(Page&, const Cell&, std::uint32_t own);
-/// The two accesses that race: in order of cluster, the writes if they do.
-std::array<Access, 2> crossing_pair(Page&, const Cell&);
 
 }  // namespace kiln::rt::sim

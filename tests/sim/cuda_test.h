@@ -1,6 +1,9 @@
 // CUDA C++ kernels as PTX of nvcc, on the simulator and on a GPU that can run them.
 #pragma once
 #include <gtest/gtest.h>
+#include <cmath>
+#include <random>
+#include <type_traits>
 
 #include <map>
 #include <ostream>
@@ -76,5 +79,28 @@ void call(const Device& d, const std::string& ptx, const std::string& entry, con
   (params.add(args), ...);
   run(d, ptx, entry, shape, params);
 }
+
+/// Numbers of [low, high], those of integers with both ends.
+template <class T>
+std::vector<T> random_values(std::size_t n, T low, T high, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::vector<T> v(n);
+  for (T& x : v) {
+    if constexpr (std::is_integral_v<T>) x = std::uniform_int_distribution<T>(low, high)(random);
+    else x = std::uniform_real_distribution<T>(low, high)(random);
+  }
+  return v;
+}
+
+/// Each within relative · |want| + absolute.
+inline void expect_near(const std::vector<float>& got, const std::vector<double>& want, double relative,
+                        double absolute = 0) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_LE(std::fabs(got[i] - want[i]), relative * std::fabs(want[i]) + absolute)
+        << i << ": " << got[i] << " against " << want[i];
+}
+
+inline const Origin kSm80{"sm_80", true, {}, "sm_80"}, kSm90a{"sm_90a", true, {}, "sm_90a"};
 
 }  // namespace kiln::test
