@@ -14,7 +14,7 @@ namespace kiln::rt::sim {
 /// What one heard through memory; each is an entry of the journal, 0 tells nothing.
 struct Told {
   std::uint32_t known = 0;      ///< happened before
-  std::uint32_t published = 0;  ///< what the fence.sc that happened before knew
+  std::uint32_t published = 0;  ///< what fence.sc of other clusters that happened before knew
   std::uint32_t observed = 0;   ///< what the next fence.sc takes to have happened before it
   bool empty() const { return (known | published | observed) == 0; }
 };

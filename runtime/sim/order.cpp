@@ -50,17 +50,42 @@ U32 tell(const Warp& w, const Clock& c) {
   return c.journal->add(static_cast<U32>(w.block->cluster->number), std::move(times), c.told.known);
 }
 
+bool holds(const std::vector<U32>& all, const std::vector<U32>& part) {
+  for (std::size_t i = 0; i < part.size(); ++i)
+    if (part[i] > (i < all.size() ? all[i] : 0)) return false;
+  return true;
+}
+/// The clock tells all that the other one does; false if that is not seen at once.
+bool holds(const Clock& all, const Clock& part) {
+  return (part.told.known == 0 || part.told.known == all.told.known) && holds(all.known, part.known) &&
+         holds(all.fenced, part.fenced);
+}
+std::shared_ptr<const Clock> joined(const std::shared_ptr<const Clock>& a, const std::shared_ptr<const Clock>& b) {
+  if (!b || a == b || (a && holds(*a, *b))) return a;
+  if (!a || holds(*b, *a)) return b;
+  auto both = std::make_shared<Clock>(*a);
+  both->join(*b);
+  return both;
+}
+
+/// An entry of the journal that tells what fence.sc before the clock knew, of any cluster; `kept`: made before.
+U32 tell_published(const Warp& w, const Clock& c, Knowledge::Published& kept) {
+  if (c.published != kept.clock) kept = {c.published, c.published ? tell(w, *c.published) : 0};
+  return kept.entry == 0 ? c.told.published : c.journal->join(c.told.published, kept.entry);
+}
+
 /// A strong access to a variable at which fence.sc leave what they knew.
 void order_fences(Warp& w, Use use, std::unordered_map<U64, U32>& fences, U64 key) {
-  Told& told = w.order.clock.told;
+  Knowledge& k = w.order;
+  Told& told = k.clock.told;
   if (use != Use::Store && !fences.empty())
     if (const auto v = fences.find(key); v != fences.end()) {
-      told.observed = w.order.clock.journal->join(told.observed, v->second);
-      w.order.snapshot.reset();
+      told.observed = k.clock.journal->join(told.observed, v->second);
+      k.snapshot.reset();
     }
-  if (use == Use::Load || told.published == 0) return;
+  if (use == Use::Load || (told.published == 0 && !k.clock.published)) return;
   U32& variable = fences[key];
-  variable = w.order.clock.journal->join(variable, told.published);
+  variable = k.clock.journal->join(variable, tell_published(w, k.clock, k.published));
 }
 
 }  // namespace
@@ -68,6 +93,7 @@ void order_fences(Warp& w, Use use, std::unordered_map<U64, U32>& fences, U64 ke
 void Clock::join(const Clock& other) {
   join_times(known, other.known);
   join_times(fenced, other.fenced);
+  if (other.published && other.published != published) published = joined(published, other.published);
   if (other.told.empty()) return;
   journal = other.journal;
   journal->join(told, other.told);
@@ -93,10 +119,12 @@ void start(Warp& w) {
   k.issued = 0;
   k.clock.known = k.clock.fenced = t.origin;
   k.clock.told = {};
+  k.clock.published.reset();
   k.clock.journal = t.journal;
   k.at_fence.reset();
   k.fence_entry = 0;
   k.taken.clear();
+  k.published = k.published_at_fence = {};
   tick(w);
 }
 
@@ -141,8 +169,9 @@ void fence(Warp& w, FenceKind kind) {
   if (kind.sc) {
     Told& told = k.clock.told;
     told.known = k.clock.journal->join(told.known, told.observed);
-    told.observed = 0;
-    k.fence_entry = told.published = tell(w, k.clock);
+    told.observed = told.published = 0;
+    k.clock.published.reset();
+    k.clock.published = std::make_shared<const Clock>(k.clock);
     k.snapshot.reset();
   }
   k.at_fence = snapshot(w);
@@ -185,15 +214,15 @@ void synchronise_global(Warp& w, const Inst& in, Use use, U64 address) {
       if (in.acquires) k.snapshot.reset();
     }
   if (use == Use::Load) return;
-  const auto release_there = [&](U32 known, const Clock& c) {
-    j.join(j.variables[address], {known, c.told.published, c.told.observed});
+  const auto release_there = [&](U32 known, const Clock& c, Knowledge::Published& kept) {
+    j.join(j.variables[address], {known, tell_published(w, c, kept), c.told.observed});
   };
   if (in.releases) {
-    release_there(tell(w, k.clock), k.clock);
+    release_there(tell(w, k.clock), k.clock, k.published);
     tick(w);
   } else if (k.at_fence) {
     if (k.fence_entry == 0) k.fence_entry = tell(w, *k.at_fence);
-    release_there(k.fence_entry, *k.at_fence);
+    release_there(k.fence_entry, *k.at_fence, k.published_at_fence);
   }
 }
 

@@ -44,9 +44,10 @@ struct Clock {
   std::vector<std::uint32_t> fenced;  ///< … up to which generic writes may be seen by the async proxy
   Told told;                          ///< of other clusters, and through fences
   Journal* journal = nullptr;
+  std::shared_ptr<const Clock> published;  ///< what fence.sc of this cluster that happened before knew; null: nothing
 
   void join(const Clock&);
-  void clear() { known.clear(), fenced.clear(), told = {}; }
+  void clear() { known.clear(), fenced.clear(), told = {}, published.reset(); }
   bool knows(std::uint32_t component, std::uint32_t time) const {
     return component < known.size() && known[component] >= time;
   }
@@ -64,6 +65,11 @@ struct Knowledge {
   std::shared_ptr<const Clock> at_fence;  ///< the clock at the last fence; null: there was none
   std::uint32_t fence_entry = 0;          ///< of the journal, for at_fence; 0: none yet
   Clock taken;                            ///< by relaxed operations since the last fence
+  /// Entries of the journal for what fence.sc knew: as the clock has it, and as at_fence has it.
+  struct Published {
+    std::shared_ptr<const Clock> clock;
+    std::uint32_t entry = 0;
+  } published, published_at_fence;
 };
 
 /// The times of a cluster's components, and its variables by which agents synchronise.
