@@ -1,17 +1,23 @@
 #include "runtime/cuda/device.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "runtime/base/env.h"
+#include "runtime/base/error.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/stream.h"
 
 namespace kiln::rt {
 
-std::string cuda_target(int major, int minor) {
+namespace {
+
+/// The targets that a GPU runs, the newest last.
+std::vector<std::string> targets_of(int major, int minor) {
   struct Row {
     int compute;
     const char* target;
@@ -21,12 +27,23 @@ std::string cuda_target(int major, int minor) {
                                        Row{89, "sm_89", true},     Row{90, "sm_90a", false},
                                        Row{100, "sm_100a", false}, Row{120, "sm_120a", false}};
   const int compute = 10 * major + minor;
-  const char* best = nullptr;
+  std::vector<std::string> all;
   for (const Row& r : kRows)
-    if (r.compute == compute || (r.portable && r.compute < compute)) best = r.target;
-  if (!best)
+    if (r.compute == compute || (r.portable && r.compute < compute)) all.emplace_back(r.target);
+  if (all.empty())
     throw DeviceError(fmt::format("compute capability {}.{} is too old, Kiln needs 8.0 or newer", major, minor));
-  return best;
+  return all;
+}
+
+}  // namespace
+
+std::string cuda_target(int major, int minor, const std::string& wish) {
+  const std::vector<std::string> all = targets_of(major, minor);
+  if (wish.empty()) return all.back();
+  if (std::find(all.begin(), all.end(), wish) == all.end())
+    throw UserError(fmt::format("KILN_TARGET is '{}', a GPU of compute capability {}.{} runs {}", wish, major, minor,
+                                fmt::join(all, ", ")));
+  return wish;
 }
 
 int cuda_ptx_version(int version) {
@@ -60,7 +77,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const cu::Driver> driver, int ordinal)
   char name[256] = {};
   driver_->call(driver_->device_name, self, name, static_cast<int>(sizeof name), id_);
   name_ = name;
-  target_ = cuda_target(attribute(cu::kComputeMajor), attribute(cu::kComputeMinor));
+  target_ = cuda_target(attribute(cu::kComputeMajor), attribute(cu::kComputeMinor), env::KILN_TARGET());
   sm_count_ = attribute(cu::kMultiprocessorCount);
   max_shared_bytes_ = static_cast<std::size_t>(attribute(cu::kMaxSharedBytesOptin));
   shared_memory_ = {static_cast<std::uint64_t>(attribute(cu::kSharedBytesPerSm)),

@@ -14,8 +14,9 @@ namespace kiln::rt {
 class CudaMemory;
 
 /// What compiled code must be made for on compute capability major.minor: the architecture-specific target where Kiln
-/// knows it, else the newest target whose PTX runs on any later GPU. Throws DeviceError below 8.0.
-std::string cuda_target(int major, int minor);
+/// knows it, else the newest target whose PTX runs on any later GPU; `wish` (KILN_TARGET) names an older one. Throws
+/// DeviceError below 8.0, UserError for a wish that such a GPU does not run.
+std::string cuda_target(int major, int minor, const std::string& wish = {});
 /// Newest PTX ISA (10·major + minor) of a driver that runs CUDA `version` (1000·major + 10·minor).
 int cuda_ptx_version(int version);
 

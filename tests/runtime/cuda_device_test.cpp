@@ -64,6 +64,10 @@ TEST(CudaTarget, IsTheExactOneOrTheNewestPortableOne) {
   EXPECT_EQ(cuda_target(10, 3), "sm_89");
   EXPECT_EQ(cuda_target(12, 0), "sm_120a");
   EXPECT_EQ(cuda_target(13, 0), "sm_89");
+  EXPECT_EQ(cuda_target(9, 0, "sm_80"), "sm_80");
+  EXPECT_EQ(cuda_target(9, 0, "sm_90a"), "sm_90a");
+  EXPECT_EQ(thrown<UserError>([] { cuda_target(9, 0, "sm_100a"); }),
+            "KILN_TARGET is 'sm_100a', a GPU of compute capability 9.0 runs sm_80, sm_86, sm_89, sm_90a");
   EXPECT_EQ(thrown<DeviceError>([] { cuda_target(7, 5); }),
             "compute capability 7.5 is too old, Kiln needs 8.0 or newer");
 }
