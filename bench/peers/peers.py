@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Kiln against torch eager, Inductor and Triton, alternating on one GPU.
 
-  bench/peers/peers.py [--kiln build/bin/kiln] [--rounds 5] [--cases softmax,rows] [--shapes 8192x8192,100]
+  bench/peers/peers.py [--kiln build/bin/kiln] [--rounds 5] [--cases softmax,rows] [--shapes 8192x8192,100] [--target sm_80]
 
 Without --cases all of the table below are measured; a name is a case or a section. With --shapes only these shapes are,
-for the cases of the same rank. In every round a case is measured by each candidate in random order; Kiln answers through
+for the cases of the same rank. With --target, linear_relu of Kiln and Triton is compiled for an Ampere GPU. In every
+round a case is measured by each candidate in random order; Kiln answers through
 `kiln bench --serve`, the peers run in this process. All are timed in the same way: median over replays of a CUDA graph
 that holds several launches over rotating inputs larger than the L2 cache. Prints one JSON line a case and candidate on
 stdout, the median over the rounds, {"case","peer","shape","dtype","us","gbs","samples"}; a summary with Kiln's rate over
@@ -39,6 +40,7 @@ except ImportError:
 if not torch.cuda.is_available():
     missing("torch finds no CUDA device")
 try:
+    import ampere
     import triton
     import triton.language as tl
 except ImportError:
@@ -220,8 +222,10 @@ CASES = [
 class Kiln:
     """One `kiln bench --serve` process: a case in, a figure out."""
 
-    def __init__(self, program):
-        self.process = subprocess.Popen([program, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    def __init__(self, program, target):
+        environment = {**os.environ, "KILN_TARGET": target}
+        self.process = subprocess.Popen([program, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                        env=environment)
 
     def us(self, case, shape):
         self.process.stdin.write(json.dumps(dict(case=case.name, shape=shape, dtype=case.dtype)) + "\n")
@@ -281,6 +285,7 @@ class Run:
 
     kiln: Kiln
     rounds: int
+    target: str
     failures: list = field(default_factory=list)
     ratios: list = field(default_factory=list)
 
@@ -292,13 +297,17 @@ class Run:
     def candidates(self, case, shape):
         """{peer: function that measures it once}, for those that can be prepared."""
         sets = rotating(lambda: case.inputs(*shape))
-        makers = {"kiln": lambda: lambda: self.kiln.us(case, shape), "eager": lambda: Graph(case.run, sets).us}
-        if triton:
-            makers["inductor"] = lambda: Graph(torch.compile(case.run, dynamic=False), sets).us
-        for peer, run in case.others.items():
-            makers[peer] = lambda run=run: Graph(run, sets).us
-        if case.name in triton_kernels:
-            makers["triton"] = lambda: Graph(triton_kernels[case.name], sets).us
+        makers = {"kiln": lambda: lambda: self.kiln.us(case, shape)}
+        if self.target:
+            makers["triton_sm80"] = lambda: Graph(ampere.fastest(lambda f: Graph(f, sets).us(3), *sets[0]), sets).us
+        else:
+            makers["eager"] = lambda: Graph(case.run, sets).us
+            if triton:
+                makers["inductor"] = lambda: Graph(torch.compile(case.run, dynamic=False), sets).us
+            for peer, run in case.others.items():
+                makers[peer] = lambda run=run: Graph(run, sets).us
+            if case.name in triton_kernels:
+                makers["triton"] = lambda: Graph(triton_kernels[case.name], sets).us
         ready = {}
         for peer, make in makers.items():
             try:
@@ -364,11 +373,14 @@ def main():
     parser.add_argument("--kiln", default=os.path.join(here, "..", "..", "build", "bin", "kiln"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", type=words, default=[], help="cases or sections, separated by commas")
+    parser.add_argument("--target", choices=["sm_80"], default="", help="both compile for this target; linear_relu against Triton alone")
     parser.add_argument("--shapes", type=shapes_of, default=[], help="for example 8192x8192,1024x131072")
     args = parser.parse_args()
     random.seed(1)
-    cases = chosen(args.cases)
-    run = Run(Kiln(args.kiln), args.rounds)
+    cases = chosen(args.cases or (["linear_relu"] if args.target else []))
+    if args.target and (not triton or [c.name for c in cases] != ["linear_relu"]):
+        sys.exit("peers.py: --target takes the case linear_relu alone, and needs triton")
+    run = Run(Kiln(args.kiln, args.target), args.rounds, args.target)
     print(json.dumps(dict(case="env", gpu=torch.cuda.get_device_name(0), torch=torch.__version__, triton=triton.__version__ if triton else None)), flush=True)
     with torch.no_grad():
         for case in cases:
