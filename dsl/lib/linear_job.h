@@ -112,7 +112,8 @@ struct Operands {
   };
   LinearShape shape(const Device& device, bool crowded) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
-    const bool as_it_lies = std::same_as<Before, Chain<1>> && !Scales::kAny && std::same_as<X, W>;
+    // A product of a batch or group is a view that the kernel computes, which no tensor map takes.
+    const bool as_it_lies = RX == 2 && RW == 2 && std::same_as<Before, Chain<1>> && !Scales::kAny && std::same_as<X, W>;
     // The units of a warpgroup read elements of other than 16 bits along k.
     const bool along_k = x.stride[RX - 1] == 1 && w.stride[RW - 1] == 1;
     const bool direct = as_it_lies && in_rows_of_16_bytes(x) && in_rows_of_16_bytes(w) && (sizeof(X) == 2 || along_k);

@@ -37,10 +37,13 @@ constexpr Rule kRules[] = {
 };
 
 LinearPlan by_table(const LinearShape& s, std::int64_t rows) {
-  const int widest = std::max(bytes(s.x), bytes(s.w));
+  // What tensor cores take of f32 is as many bytes of half as many steps.
+  const bool tf32 = s.x == DType::f32 && s.precision == Precision::tf32;
+  const int widest = tf32 ? 2 : std::max(bytes(s.x), bytes(s.w));
   const auto rule = std::find_if(std::begin(kRules), std::end(kRules),
                                  [&](const Rule& r) { return rows <= r.rows && s.N <= r.cols && widest <= r.bytes; });
   LinearPlan plan = rule->plan;
+  if (tf32) plan.blocks.BK /= 2;
   // Steps beyond the end of k are work for nothing.
   plan.blocks.BK = std::max(16, block_for(s.K, plan.blocks.BK));
   return plan;
