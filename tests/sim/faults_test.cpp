@@ -79,6 +79,39 @@ TEST_F(Faults, FreedMemoryIsNamed) {
               AllOf(HasSubstr("use-after-free global load"), HasSubstr("8 bytes into the freed allocation"),
                     HasSubstr("of 400 bytes")));
 }
+TEST_F(Faults, FreedMemoryIsNamedWhateverReachesIt) {
+  const Device hopper = Device::simulator("sm_90a");
+  const auto message_of = [&](const std::string& access) {
+    const DevicePtr stale = Buffer<float>(hopper, 1024).ptr();
+    Buffer<float> again(hopper, 512);  // new memory is not given out in place of what was just freed
+    std::string ptx = kernel(".shared .align 8 .b8 bar[8]; mov.u32 %r2, tile; mov.u32 %r3, bar; mov.u64 %rd6, " +
+                             std::to_string(stale) + "; setp.ne.u32 %p1, %r1, 0; @%p1 ret;\n" + access);
+    ptx.replace(ptx.find("sm_80"), 5, "sm_90a");
+    Buffer<float> a(hopper, 32), c(hopper, 32);
+    try {
+      run(hopper, ptx, "k", {{1, 1, 1}, {32, 1, 1}, 0}, Params().add(a).add(c).add(0));
+    } catch (const DeviceError& e) {
+      return std::string(e.what());
+    }
+    return std::string("no fault");
+  };
+  const std::string fill = "mov.u32 %r4, 0; st.shared.v4.b32 [%r2], {%r4, %r4, %r4, %r4}; ";
+  const std::vector<std::string> accesses{
+      "st.global.b32 [%rd6], %r1;",
+      "atom.global.add.u32 %r4, [%rd6+16], 1;",
+      "red.global.add.f32 [%rd6+4092], 0f3F800000;",
+      "ld.b32 %r4, [%rd6];",
+      "cp.async.ca.shared.global [%r2], [%rd6+8], 4; cp.async.wait_all;",
+      "mbarrier.init.shared::cta.b64 [%r3], 1; fence.mbarrier_init.release.cluster; "
+      "mbarrier.arrive.expect_tx.shared::cta.b64 %rd7, [%r3], 64; "
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd6], 64, [%r3];\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;",
+      fill +
+          "fence.proxy.async.shared::cta; cp.async.bulk.global.shared::cta.bulk_group [%rd6], [%r2], 16; "
+          "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"};
+  for (const std::string& access : accesses)
+    EXPECT_THAT(message_of(access), AllOf(HasSubstr("use-after-free global"), HasSubstr("of 4096 bytes"))) << access;
+}
 TEST_F(Faults, SharedMemoryHasBounds) {
   EXPECT_THAT(message("mov.b32 %r2, tile; shl.b32 %r3, %r1, 3; add.s32 %r2, %r2, %r3; st.shared.b64 [%r2+8], %rd1;"),
               AllOf(HasSubstr("out-of-bounds shared store of 8 bytes"), HasSubstr("it has 256 bytes"),
