@@ -114,7 +114,7 @@ void sample(const LatencyCase& what, Samples& samples) {
 // The least size that is launched in blocks of 1024, and one in blocks of 128 (kernels.h).
 std::vector<LatencyCase> add_relu_latency() { return {{{"add_relu", {16400}, "f32"}, {"add_relu", {4096}, "f32"}}}; }
 
-std::vector<LatencyCase> library_latency() {
+std::vector<LatencyCase> library_latency(const Device& device) {
   std::vector<LatencyCase> out;
   for (const std::int64_t width : {1024, 4096, 8192, 32768}) out.push_back({{"softmax", {16, width}, "bf16"}});
   for (const char* name : {"layernorm", "rmsnorm", "add_rmsnorm"})
@@ -127,6 +127,8 @@ std::vector<LatencyCase> library_latency() {
         Case{"dropout", {1 << 20}, "bf16"}, Case{"adam_step", {1 << 20}, "f32"}, Case{"rope", {16, 32, 128}, "bf16"},
         Case{"embedding", {16, 4096}, "bf16"}})
     out.push_back({c});
+  const Shape product = device.is_simulator() ? Shape{2048, 2048, 64} : Shape{4096, 4096, 4096};
+  out.push_back({{"linear_relu", product, "bf16"}});
   return out;
 }
 

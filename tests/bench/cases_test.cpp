@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kiln/kiln.h>
+#include <kiln/lib.h>
 
 #include <fstream>
 #include <iterator>
@@ -79,13 +81,33 @@ TEST(Cases, AreAskedForByThePeersScript) {
 
 TEST(LatencyCases, AreCasesAndLaunch) {
   const Stream stream(simulator());
-  for (const auto& list : {add_relu_latency(), library_latency()})
+  for (const auto& list : {add_relu_latency(), library_latency(simulator())})
     for (const LatencyCase& c : list) {
       SCOPED_TRACE(to_json(c.first));
       prepare(simulator(), c.first).launch(stream, 0);
       if (!c.variant.name.empty()) prepare(simulator(), c.variant).launch(stream, 0);
       stream.synchronize();
     }
+}
+
+/// What linear with bias and relu is on the simulator: its plan and its kernel.
+std::string product_of(const Shape& shape) {
+  const auto at = [](std::uint64_t n) { return device_ptr<bf16>(n << 40, std::size_t{1} << 26); };
+  const auto e = lib::linear<bf16>({at(1), {shape[0], shape[2]}}, {at(2), {shape[1], shape[2]}})
+                     .then(lib::epilogue::bias<bf16>({at(3), {shape[1]}}))
+                     .then(lib::epilogue::relu)
+                     .explain(simulator(), {at(4), {shape[0], shape[1]}});
+  return e.plan + e.kernels.at(0).json();
+}
+
+TEST(LatencyCases, HaveTheKernelOfTheLargeProductOnTheSimulator) {
+  for (const LatencyCase& c : library_latency(simulator())) {
+    if (c.first.name != "linear_relu") continue;
+    EXPECT_EQ(product_of(c.first.shape), product_of({4096, 4096, 4096}));
+    EXPECT_NE(product_of(c.first.shape), product_of({64, 64, 64}));
+    return;
+  }
+  FAIL() << "linear is not measured";
 }
 
 TEST(Cases, HaveTheShapesOfTheirSections) {
