@@ -110,6 +110,7 @@ struct Operands {
     typename Param<View<const X, RX>>::Host x;  ///< turned so that the last dimension is contiguous where one is
     typename Param<View<const Stored<W>, RW>>::Host w;
   };
+  static constexpr bool kPairs = is_eight_bit_float<X> && is_eight_bit_float<Stored<W>>;
   LinearShape shape(const Device& device, bool crowded) const {
     constexpr DType weights = std::same_as<W, Int4> ? i8 : dtype_of<Stored<W>>;
     // A product of a batch or group is a view that the kernel computes, which no tensor map takes.
@@ -126,7 +127,7 @@ struct Operands {
             device.target(),
             device.sm_count(),
             direct,
-            crowded,
+            crowded || (kPairs && options.promote != 0),
             kRounds ? options.precision : Precision::exact};
   }
   /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.
@@ -136,10 +137,9 @@ struct Operands {
   }
   Cut cut(const Device& device, const char* kind, bool crowded) const {
     LinearPlan plan = plan_of(device, kind, crowded);
-    if (options.blocks.BM) plan.blocks = options.blocks;
+    if (options.blocks.BM) plan = {options.blocks, linear_warps(shape(device, crowded), options.blocks)};
     if (options.num_warps) plan.num_warps = options.num_warps;
     const LinearBlocks& b = plan.blocks;
-    constexpr bool kPairs = is_eight_bit_float<X> && is_eight_bit_float<Stored<W>>;
     Cut c{{b.BM, b.BN, b.BK, b.weights_first, false, false, options.precision, kPairs ? options.promote : 0, k_group,
            w_group},
           plan.num_warps,

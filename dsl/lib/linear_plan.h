@@ -21,7 +21,7 @@ struct LinearShape {
   std::string target;                      ///< "sm_90a"
   int sms = 132;                           ///< multiprocessors there
   bool direct = false;                     ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
-  bool crowded = false;                    ///< the chain needs many registers beside the sums
+  bool crowded = false;                    ///< the chain, or sums of parts of k, need many registers beside the sums
   Precision precision = Precision::exact;  ///< of f32 beside f32
 };
 
@@ -29,6 +29,8 @@ struct LinearPlan {
   LinearBlocks blocks;
   int num_warps = 0;
 };
+/// How many warps run a program with these blocks.
+int linear_warps(const LinearShape&, const LinearBlocks&);
 /// The blocks and warps for a shape; `any_rows`: the same whatever M is.
 LinearPlan linear_plan(const LinearShape&, bool any_rows);
 
