@@ -24,6 +24,15 @@ std::optional<KernelImage> DiskCache::find(const std::string& key) const {
   }
 }
 
+std::vector<KernelImage> DiskCache::images() const {
+  std::vector<KernelImage> out;
+  for (const std::string& bytes : entries_.values()) try {
+      out.push_back(deserialise(bytes, dir()));
+    } catch (const Error&) {  // as in find(), which removes it
+    }
+  return out;
+}
+
 void DiskCache::store(const std::string& key, const KernelImage& image) const { entries_.store(key, serialise(image)); }
 
 }  // namespace kiln::rt

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/entry_store.h"
 #include "runtime/image/kernel_image.h"
@@ -20,6 +21,8 @@ class DiskCache {
   std::optional<KernelImage> find(const std::string& key) const;
   /// Failure is logged once and is no error.
   void store(const std::string& key, const KernelImage& image) const;
+  /// All images, the one used longest ago first. Corrupt and foreign entries are left out.
+  std::vector<KernelImage> images() const;
   const std::string& dir() const { return entries_.dir(); }
 
  private:

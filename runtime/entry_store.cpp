@@ -126,8 +126,8 @@ std::string entry_bytes(const std::string& key, std::string_view value) {
   return (bytes += key) += value;
 }
 
-/// The value of an entry; nothing when it holds another key or another version's format. Throws Error when corrupt.
-std::optional<std::string> value_of(std::string_view bytes, const std::string& key, const std::string& path) {
+/// Key and value of an entry; nothing when it has another version's format. Throws Error when corrupt.
+std::optional<std::pair<std::string_view, std::string_view>> parts_of(std::string_view bytes, const std::string& path) {
   if (!bytes.starts_with(kMagic.substr(0, 3))) throw Error(path + ": not a cache entry");
   if (!bytes.starts_with(kMagic)) return std::nullopt;
   bytes.remove_prefix(kMagic.size());
@@ -136,8 +136,14 @@ std::optional<std::string> value_of(std::string_view bytes, const std::string& k
   std::memcpy(&n, bytes.data(), sizeof n);
   bytes.remove_prefix(sizeof n);
   if (n > bytes.size()) throw Error(fmt::format("{}: key of {} bytes, {} are left", path, n, bytes.size()));
-  if (bytes.substr(0, n) != key) return std::nullopt;
-  return std::string(bytes.substr(n));
+  return std::pair(bytes.substr(0, n), bytes.substr(n));
+}
+
+/// The value of an entry; nothing when it holds another key or another version's format. Throws Error when corrupt.
+std::optional<std::string> value_of(std::string_view bytes, const std::string& key, const std::string& path) {
+  const auto parts = parts_of(bytes, path);
+  if (!parts || parts->first != key) return std::nullopt;
+  return std::string(parts->second);
 }
 
 std::string default_dir() {
@@ -179,6 +185,21 @@ std::optional<std::string> EntryStore::find(const std::string& key) const {
     remove(key, e.what());
     return std::nullopt;
   }
+}
+
+std::vector<std::string> EntryStore::values() const {
+  std::vector<std::string> out;
+  if (dir_.empty()) return out;
+  std::vector<Entry> entries = entries_of(dir_, suffix_);
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& e : entries) try {
+      const File file(e.path.string(), O_RDONLY);
+      const auto bytes = file.open() ? file.read_all() : std::nullopt;
+      if (!bytes) continue;
+      if (const auto parts = parts_of(*bytes, e.path.string())) out.emplace_back(parts->second);
+    } catch (const Error&) {  // find() names and removes it
+    }
+  return out;
 }
 
 void EntryStore::remove(const std::string& key, const std::string& why) const {

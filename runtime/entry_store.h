@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln::rt {
 
@@ -23,6 +24,8 @@ class EntryStore {
   std::optional<std::string> find(const std::string& key) const;
   /// Publishes atomically (temporary file in the same folder, then rename). Failure is logged once and is no error.
   void store(const std::string& key, std::string_view value) const;
+  /// All values, the one used longest ago first. Corrupt entries are left out.
+  std::vector<std::string> values() const;
   /// Removes an entry whose value its reader cannot use, and says why in the log.
   void remove(const std::string& key, const std::string& why) const;
 

@@ -144,13 +144,16 @@ std::string Explanation::text() const {
   };
   line("grid", grid);
   line("threads", fmt::format("{} a block", threads));
-  line("registers", fmt::format("{}{} a thread{}", registers_known ? "" : "at most ", registers,
-                                spill_bytes < 0    ? ""
-                                : spill_bytes == 0 ? ", no spills"
-                                                   : fmt::format(", {} bytes spilled", spill_bytes)));
+  line("registers",
+       fmt::format("{}{} a thread{}", registers_known ? "" : "at most ", registers,
+                   spill_bytes < 0    ? "; how many, and whether any spill, is known once a GPU has assembled it"
+                   : spill_bytes == 0 ? ", no spills"
+                                      : fmt::format(", {} bytes spilled", spill_bytes)));
   line("shared memory", fmt::format("{} of {} bytes", shared_bytes, most_shared_bytes));
-  line("occupancy", fmt::format("{} block{} and {} of {} warps a multiprocessor, limited by {}", blocks_per_sm,
-                                blocks_per_sm == 1 ? "" : "s", warps_per_sm, most_warps_per_sm, limited_by));
+  const bool at_least = !registers_known && limited_by == "registers";
+  line("occupancy",
+       fmt::format("{}{} block{} and {} of {} warps a multiprocessor, limited by {}", at_least ? "at least " : "",
+                   blocks_per_sm, blocks_per_sm == 1 ? "" : "s", warps_per_sm, most_warps_per_sm, limited_by));
   for (const std::string& m : multiplies) line(&m == &multiplies[0] ? "multiplies by" : "", m);
   for (const std::string& m : moves) line(&m == &moves[0] ? "moves by" : "", m);
   for (const std::string& f : facts) line(&f == &facts[0] ? "relies on" : "", f);

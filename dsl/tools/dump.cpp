@@ -4,14 +4,9 @@
 // environment and lets the kernel be compiled for a simulator of the target: by the library's own function in this
 // process, or by the program named. The compilation stops behind the PTX; no kernel of the library runs.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -19,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "dsl/tools/library_kernels.h"
+#include "dsl/tools/kernel_choice.h"
 #include "dsl/tools/verbs.h"
 #include "runtime/base/error.h"
 #include "runtime/device.h"
@@ -30,27 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string kernel, target = "sm_90a", stage = "ptx", program;
-};
-
-/// A folder that is gone with this object.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "kiln-dump-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw UserError(fmt::format("dump: cannot make {}: {}", name, std::strerror(errno)));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
+  KernelChoice choice;
+  std::string stage = "ptx";
 };
 
 std::string read(const fs::path& path) {
@@ -60,18 +36,14 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-/// Before anything reads the environment of this process. `kernel`: the one to stop behind; empty: the first.
-void ask_for_artefacts(const Scratch& scratch, const std::string& target, const std::string& kernel) {
-  const std::pair<const char*, std::string> variables[] = {
-      {"KILN_DEVICE", "sim:" + target},
-      {"KILN_DUMP", "all"},
-      {"KILN_DUMP_DIR", scratch.path().string()},
-      {"KILN_STOP_AFTER", kernel.empty() ? "ptx" : "ptx@" + kernel},
-      {"KILN_OVERRIDE", ""},
-      {"KILN_TIME", "0"},
-      {"KILN_SIM_DEBUG", ""},
-  };
-  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
+/// `kernel`: the one to stop behind; empty: the first.
+void ask_for_artefacts(const Scratch& scratch, const KernelChoice& choice, const std::string& kernel) {
+  set_environment(choice, {{"KILN_DUMP", "all"},
+                           {"KILN_DUMP_DIR", scratch.path().string()},
+                           {"KILN_STOP_AFTER", kernel.empty() ? "ptx" : "ptx@" + kernel},
+                           {"KILN_OVERRIDE", ""},
+                           {"KILN_TIME", "0"},
+                           {"KILN_SIM_DEBUG", ""}});
 }
 
 /// Name of the kernel whose artefacts lie in `folder`: `kernel "softmax" stage=traced …`.
@@ -102,57 +74,34 @@ Found find(const Scratch& scratch, const Options& options, bool any) {
   for (const auto& entry : fs::directory_iterator(scratch.path())) {
     const std::string name = kernel_of(entry.path());
     found.compiled.insert(name);
-    if ((any || name == options.kernel) && !found.text) found.text = last_artefact(entry.path(), options.stage);
+    if ((any || name == options.choice.kernel) && !found.text) found.text = last_artefact(entry.path(), options.stage);
   }
   return found;
 }
 
-std::string library_list() {
-  std::string text = "Kernels of the library:\n";
-  for (const LibraryKernel& k : library_kernels()) text += fmt::format("  {:<26} {}\n", k.name, k.what);
-  return text;
-}
-
 std::string dump_library(const Options& options) {
-  const auto& all = library_kernels();
-  const auto kernel =
-      std::find_if(all.begin(), all.end(), [&](const LibraryKernel& k) { return options.kernel == k.name; });
-  if (kernel == all.end())
-    throw UserError(fmt::format("dump: the library has no kernel '{}'\n{}", options.kernel, library_list()));
-  const Scratch scratch;
-  ask_for_artefacts(scratch, options.target, "");
+  const LibraryKernel& kernel = library_kernel(options.choice);
+  const Scratch scratch(options.choice);
+  ask_for_artefacts(scratch, options.choice, "");
   try {
-    kernel->call(Stream(Device::simulator(options.target, 132, {})));
+    kernel.call(Stream(Device::simulator(options.choice.target, 132, {})));
   } catch (const UserError&) {
     if (const auto text = find(scratch, options, true).text) return *text;
     throw;
   }
-  throw InternalError(fmt::format("dump: {} was launched without being compiled", options.kernel));
+  throw InternalError(fmt::format("dump: {} was launched without being compiled", options.choice.kernel));
 }
 
-/// Runs the program to its end, which the stop usually is; what it prints goes to stderr. Its exit status.
-int run(const std::string& program) {
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execlp(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
-    std::fprintf(stderr, "kiln: dump: cannot run %s: %s\n", program.c_str(), std::strerror(errno));
-    _exit(127);
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) < 0)
-    throw UserError(fmt::format("dump: cannot run {}: {}", program, std::strerror(errno)));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
+/// The stop usually ends the program.
 std::string dump_program(const Options& options) {
-  const Scratch scratch;
-  ask_for_artefacts(scratch, options.target, options.kernel);
-  const int status = run(options.program);
+  const KernelChoice& choice = options.choice;
+  const Scratch scratch(choice);
+  ask_for_artefacts(scratch, choice, choice.kernel);
+  const int status = run_program(choice, [] { return false; });
   const Found found = find(scratch, options, false);
   if (found.text) return *found.text;
-  throw UserError(fmt::format("dump: {} ended with status {} and did not compile '{}'; it compiled: {}",
-                              options.program, status, options.kernel,
+  throw UserError(fmt::format("dump: {} ended with status {} and did not compile '{}'; it compiled: {}", choice.program,
+                              status, choice.kernel,
                               found.compiled.empty() ? "nothing" : fmt::format("{}", fmt::join(found.compiled, ", "))));
 }
 
@@ -161,16 +110,13 @@ std::string dump_program(const Options& options) {
 void add_dump(CLI::App& app, int&) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("dump", "print a kernel's tile IR, LLVM IR or PTX");
-  verb->add_option("kernel", options->kernel, "a kernel of the library, or of the program")->required();
-  verb->add_option("--target", options->target, "architecture to compile for")->capture_default_str();
+  add_choice(*verb, options->choice);
   verb->add_option("--stage", options->stage, "tile: the tile IR behind the last pass; llvm; ptx")
       ->check(CLI::IsMember({"tile", "llvm", "ptx"}))
       ->capture_default_str();
-  verb->add_option("--program", options->program,
-                   "take the kernel from this program, which runs on the simulator until it compiles it");
-  verb->footer(library_list());
-  verb->callback(
-      [options] { fmt::print("{}", options->program.empty() ? dump_library(*options) : dump_program(*options)); });
+  verb->callback([options] {
+    fmt::print("{}", options->choice.program.empty() ? dump_library(*options) : dump_program(*options));
+  });
 }
 
 }  // namespace kiln::tools

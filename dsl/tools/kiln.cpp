@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   kiln::tools::add_devices(app, status);
   kiln::tools::add_dump(app, status);
   kiln::tools::add_env(app, status);
+  kiln::tools::add_explain(app, status);
   kiln::tools::add_fuzz(app, status);
   kiln::tools::add_version(app, status);
   try {

@@ -73,13 +73,15 @@ void rope(const Stream& s) {
   lib::rope<bf16>(s, {array<bf16>(0), kHeads}, {array<float>(1), kAngles}, {array<float>(2), kAngles},
                   {array<bf16>(3), kHeads});
 }
-void linear(const Stream& s) {
-  constexpr std::array<std::int64_t, 2> kSquare{4096, 4096};
-  lib::linear<bf16>({array<bf16>(0), kSquare}, {array<bf16>(1), kSquare})
+
+constexpr std::array<std::int64_t, 2> kSquare{4096, 4096};
+auto product() {
+  return lib::linear<bf16>({array<bf16>(0), kSquare}, {array<bf16>(1), kSquare})
       .then(lib::epilogue::bias<bf16>({array<bf16>(2), {4096}}))
-      .then(lib::epilogue::relu)
-      .run(s, {array<bf16>(3), kSquare});
+      .then(lib::epilogue::relu);
 }
+void linear(const Stream& s) { product().run(s, {array<bf16>(3), kSquare}); }
+lib::LinearExplanation linear_plan(const Device& d) { return product().explain(d, {array<bf16>(3), kSquare}); }
 
 }  // namespace
 
@@ -95,7 +97,7 @@ const std::vector<LibraryKernel>& library_kernels() {
       {"embedding", "bf16, 8192 rows of [65536, 4096]", embedding},
       {"gelu_bias_scale_residual", "bf16 [8192, 4096]", gelu_bias_scale_residual},
       {"layernorm", "bf16 [8192, 4096]", layernorm},
-      {"linear", "bf16 with bias and relu, M = N = K = 4096", linear},
+      {"linear", "bf16 with bias and relu, M = N = K = 4096", linear, linear_plan},
       {"log_softmax", "bf16 [8192, 4096]", log_softmax},
       {"rmsnorm", "bf16 [8192, 4096]", rmsnorm},
       {"rope", "bf16 [8192, 32, 128]", rope},

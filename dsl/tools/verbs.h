@@ -12,6 +12,7 @@ void add_bench(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_dump(CLI::App& app, int& status);
 void add_env(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
 void add_fuzz(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);
 

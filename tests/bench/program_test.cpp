@@ -39,7 +39,8 @@ TEST(KilnProgram, NamesItsVerbs) {
   EXPECT_THAT(unknown.output, HasSubstr("bake"));
   const ProcessResult help = kiln_on_simulator({"--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* verb : {"bench", "devices", "env", "version"}) EXPECT_THAT(help.output, HasSubstr(verb));
+  for (const char* verb : {"bench", "devices", "dump", "env", "explain", "version"})
+    EXPECT_THAT(help.output, HasSubstr(verb));
 }
 
 TEST(KilnProgram, PrintsEnvironmentDevicesAndVersion) {

@@ -85,6 +85,23 @@ TEST_F(Cache, LaterStoreOfAKeyWins) {
   EXPECT_EQ(files().size(), 1u);
 }
 
+TEST_F(Cache, GivesAllImagesByTheirLastUse) {
+  const DiskCache cache(dir_, kLarge);
+  EXPECT_TRUE(cache.images().empty());
+  const auto now = fs::file_time_type::clock::now();
+  for (int i = 0; i < 4; ++i) {
+    cache.store(std::to_string(i), image_named("k" + std::to_string(i)));
+    fs::last_write_time(EntryStore(dir_, ".kimg", kLarge).path_of(std::to_string(i)), now - std::chrono::minutes(i));
+  }
+  std::ofstream(EntryStore(dir_, ".kimg", kLarge).path_of("2"), std::ios::trunc) << "no entry";
+  fs::last_write_time(EntryStore(dir_, ".kimg", kLarge).path_of("2"), now - std::chrono::minutes(2));
+  std::vector<std::string> names;
+  for (const KernelImage& image : cache.images()) names.push_back(image.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("k3", "k1", "k0"));
+  EXPECT_EQ(files().size(), 4u) << "a corrupt entry is find()'s to remove";
+  EXPECT_TRUE(DiskCache({}, 0).images().empty());
+}
+
 TEST_F(Cache, SurvivesTheProcess) {
   if (const pid_t child = ::fork(); child == 0) {
     DiskCache(dir_, kLarge).store("key", image_named("from the child"));
