@@ -100,7 +100,7 @@ rt::KernelImage compile(const ir::Function& function, const Target& wanted, cons
   image.signature = ir::signature(f);
   image.candidates = candidates(f, target);
   image.report = report(f, image.signature);
-  image.report.facts.insert(image.report.facts.end(), f.notes.begin(), f.notes.end());
+  image.report.facts.insert(image.report.facts.begin(), f.notes.begin(), f.notes.end());
   image.definition = f.loc;
   image.sites = ir::report_sites(f);
   try {

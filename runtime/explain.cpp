@@ -156,7 +156,7 @@ std::string Explanation::text() const {
                    blocks_per_sm, blocks_per_sm == 1 ? "" : "s", warps_per_sm, most_warps_per_sm, limited_by));
   for (const std::string& m : multiplies) line(&m == &multiplies[0] ? "multiplies by" : "", m);
   for (const std::string& m : moves) line(&m == &moves[0] ? "moves by" : "", m);
-  for (const std::string& f : facts) line(&f == &facts[0] ? "relies on" : "", f);
+  for (const std::string& f : facts) line(&f == &facts[0] ? "report" : "", f);
   return out;
 }
 

@@ -25,7 +25,7 @@ struct Explanation {
   std::string limited_by;               ///< why there are not more blocks: "shared memory", "registers", "threads"
   std::vector<std::string> multiplies;  ///< instructions of matrix units, each once: "wgmma m64n256k16 f32.bf16.bf16"
   std::vector<std::string> moves;       ///< how memory is reached: "tensor maps: 2", "ld.global.v4", …
-  std::vector<std::string> facts;       ///< of the arguments that the code relies on
+  std::vector<std::string> facts;       ///< the report: decisions of the compiler, then what of the arguments the code relies on
 
   std::string text() const;
   /// One object; the members' names are its keys.

@@ -143,6 +143,13 @@ bool place_ring(Function& f, InstId fill, const std::vector<User>& all, std::int
   for (std::size_t i = 0; i < users.size(); ++i)
     set_attr(f, users[i].inst, AttrKey::scratch, at[i] + before(stages) + staging);
   set_attr(f, fill, AttrKey::stages, stages);
+  f.notes.push_back(fmt::format(
+      "{}: a ring of {} slots of {} bytes feeds the product: {}", (loop == kNone ? f.loc : f.inst(loop).loc).str(),
+      stages, slot_bytes(f, f.inst(fill)),
+      wanted > 0 ? "as the kernel or its options ask"
+      : stages == kMostSlots
+          ? "more would not help"
+          : fmt::format("as many as fit {} bytes with {} bytes of other shared memory", limit, staging + end)));
   return true;
 }
 

@@ -382,13 +382,15 @@ std::int64_t other_shared_bytes(const Function& f) {
   return kept + largest;
 }
 
-/// As many slots as keep kAhead bytes on their way, where two blocks have room for them on a multiprocessor; where they
-/// do not, as many as one block has room for.
+/// As many slots as keep kAhead bytes on their way.
+std::int64_t wanted_slots(std::int64_t slot) { return std::clamp((kAhead + slot - 1) / slot + 1, kFewSlots, kSlots); }
+
+/// So many, where two blocks have room for them on a multiprocessor; where they do not, as many as one block has room
+/// for.
 std::int64_t best_slots(std::int64_t slot, std::int64_t others, std::int64_t limit) {
-  const std::int64_t wanted = std::clamp((kAhead + slot - 1) / slot + 1, kFewSlots, kSlots);
   const std::int64_t half = (limit + kReserved) / 2 - kReserved;
   const std::int64_t of_two = (half - others) / slot, of_one = (limit - others) / slot;
-  return std::min(of_two >= kFewSlots ? of_two : of_one, wanted);
+  return std::min(of_two >= kFewSlots ? of_two : of_one, wanted_slots(slot));
 }
 
 class Skew {
@@ -444,7 +446,13 @@ class Skew {
     if (slots < 2 || slots * slot + others > limit)
       return fmt::format("{} slots of {} bytes and {} bytes of other shared memory do not fit {}",
                          std::max<std::int64_t>(slots, 2), slot, others, limit);
+    const SourceLoc where = f_.inst(i).loc;
     loop.rewrite(slots);
+    const char* reason = wanted > 0                    ? "as the kernel or its options ask"
+                         : slots == wanted_slots(slot) ? "as many as hide the way to memory"
+                                                       : "as many as shared memory has room for";
+    f_.notes.push_back(
+        fmt::format("{}: cp.async fills a ring of {} slots of {} bytes: {}", where.str(), slots, slot, reason));
     return "";
   }
 

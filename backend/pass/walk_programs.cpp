@@ -58,11 +58,20 @@ class Walking {
         both |= std::int64_t(1) << k;
       }
       if (bytes <= most || both + 1 == std::int64_t(1) << blocks_.size()) continue;
-      most = bytes;
+      most = shared_ = bytes;
       pair_ = axis + 1;
       both_ = both;
     }
     return pair_ != 0;
+  }
+
+  /// For the kernel's report; `why`: what speaks against pairs.
+  std::string decision(const std::string& why) const {
+    if (pair_ == 0) return fmt::format("{}: each block runs programs of its own: {}", f_.loc.str(), why);
+    return fmt::format(
+        "{}: the two blocks of a cluster run programs beside each other along axis {}, and bring {} bytes that both "
+        "need by halves",
+        f_.loc.str(), pair_ - 1, shared_);
   }
 
   void rewrite() {
@@ -160,7 +169,8 @@ class Walking {
     std::vector<InstId> accesses;
     walk(f_, [&](InstId i) {
       const Inst& inst = f_.inst(i);
-      if (inst.op == Op::Store || inst.op == Op::StoreBlock || (inst.op == Op::Load && !reads_constant_memory(f_, inst.operands[0])))
+      if (inst.op == Op::Store || inst.op == Op::StoreBlock ||
+          (inst.op == Op::Load && !reads_constant_memory(f_, inst.operands[0])))
         accesses.push_back(i);
     });
     for (InstId i : accesses) guard(i, exists);
@@ -189,7 +199,7 @@ class Walking {
   Function& f_;
   const InstId fill_;
   const std::vector<RingBlock> blocks_;
-  std::int64_t pair_ = 0, both_ = 0;
+  std::int64_t pair_ = 0, both_ = 0, shared_ = 0;  // shared_: bytes of a slot that both blocks of a pair need
   std::map<std::uint32_t, bool> follows_[2];
 };
 
@@ -206,6 +216,7 @@ bool walk_programs(PassContext& context, Function& f) {
   if (wish.cluster == 2 && !why.empty())
     throw UserError(wish.at.known() ? wish.at : f.loc,
                     fmt::format("{}: cluster is 2, but {}: it must be 1", f.name, why));
+  f.notes.push_back(walking.decision(why.empty() ? "cluster is 1" : why));
   if (walks) walking.rewrite();
   return walks;
 }

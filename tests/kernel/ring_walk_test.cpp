@@ -18,6 +18,8 @@ namespace {
 using namespace kiln;
 using kiln::test::buffer_of;
 using kiln::test::whole_numbers;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -171,6 +173,17 @@ TEST(RingWalk, IsInTheLaunchRecipe) {
   EXPECT_EQ(alone.recipe().grid, rt::GridRule::Persistent);
   EXPECT_EQ(alone.recipe().cluster[0], 1u);
   EXPECT_THAT(alone.ptx, Not(HasSubstr("multicast::cluster")));
+}
+
+TEST(RingWalk, TheReportSaysHowOperandsTravel) {
+  const auto facts = [](const CompileOptions& options) { return image_of({128, 128}, options).report.facts; };
+  EXPECT_THAT(facts({}), AllOf(Contains(HasSubstr("the two blocks of a cluster run programs beside each other along "
+                                                  "axis 0, and bring 16384 bytes that both need by halves")),
+                               Contains(HasSubstr("slots of 32768 bytes feeds the product: as many as fit 232448"))));
+  EXPECT_THAT(facts({.cluster = 1}), Contains(HasSubstr("each block runs programs of its own: cluster is 1")));
+  EXPECT_THAT(facts({.stages = 3}), Contains(HasSubstr("a ring of 3 slots of 32768 bytes feeds the product: as the "
+                                                       "kernel or its options ask")));
+  EXPECT_THAT(image_of({64, 128}).report.facts, Contains(HasSubstr("blocks of 64 rows run one program each")));
 }
 
 TEST(RingWalk, RingsAreSetUpBeforeTheLaunchesBeforeAreAwaited) {

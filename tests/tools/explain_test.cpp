@@ -47,7 +47,9 @@ TEST(ExplainVerb, SaysWhyAProductIsCutAsItIs) {
   EXPECT_THAT(r.output,
               AllOf(StartsWith("blocks 128x256x64 num_warps=8\n"), HasSubstr("512 programs, 3.88 for each of 132"),
                     HasSubstr("bound by the matrix units"), HasSubstr("linear for sm_90a ("),
-                    HasSubstr("a cluster of 2 blocks"), HasSubstr("wgmma m64n256k16 f32.bf16.bf16")));
+                    HasSubstr("a cluster of 2 blocks"), HasSubstr("wgmma m64n256k16 f32.bf16.bf16"),
+                    HasSubstr("a ring of 4 slots of 49152 bytes feeds the product"), HasSubstr("by halves")));
+  EXPECT_THAT(explain("linear --target sm_80").output, HasSubstr("cp.async fills a ring of 3 slots of 32768 bytes"));
 }
 
 TEST(ExplainVerb, JsonIsOneObject) {
