@@ -57,9 +57,10 @@ T extract(T a, U32 at, U32 n) {
   if (n == 0) return 0;
   const U32 top = std::min(at + n - 1, kBits - 1);
   const bool sign = std::is_signed_v<T> && (static_cast<U>(a) >> top & 1);
-  const U field = at >= kBits ? U{0} : static_cast<U>(static_cast<U>(a) >> at);
-  if (n >= kBits || top - std::min(at, top) + 1 < n) n = at >= kBits ? 0 : kBits - at;
-  if (n >= kBits) return static_cast<T>(field);
+  if (at >= kBits) return sign ? static_cast<T>(-1) : T{0};
+  const U field = static_cast<U>(static_cast<U>(a) >> at);
+  n = std::min(n, kBits - at);
+  if (n == kBits) return static_cast<T>(field);
   const U keep = static_cast<U>((U{1} << n) - 1);
   return static_cast<T>(sign ? (field & keep) | static_cast<U>(~keep) : field & keep);
 }

@@ -198,8 +198,8 @@ Handler pack_two() {
   return imap2<U32, float, float>(
       [](const Inst& in, float a, float b) { return kEncode(in, a) << kBits | kEncode(in, b); });
 }
-U32 relu_e4m3(const Inst& in, double v) { return encode_e4m3((in.flags & kRelu) && v < 0 ? 0.0 : v); }
-U32 relu_e5m2(const Inst& in, double v) { return encode_e5m2((in.flags & kRelu) && v < 0 ? 0.0 : v); }
+U32 relu_e4m3(const Inst& in, double v) { return encode_e4m3((in.flags & kRelu) && v <= 0 ? 0.0 : v); }
+U32 relu_e5m2(const Inst& in, double v) { return encode_e5m2((in.flags & kRelu) && v <= 0 ? 0.0 : v); }
 
 template <U32 (*kEncode)(const Inst&, double)>
 Handler halves_to_bytes() {

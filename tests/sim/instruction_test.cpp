@@ -74,6 +74,7 @@ TEST(Bits, FieldsAreExtractedAndInserted) {
   expect("bfe.s32 rd, ra, rb, rc;", 'r', {0xABCD1234, 8, 12}, 0xFFFFFD12);
   expect("bfe.s32 rd, ra, rb, rc;", 'r', {0x80000000, 31, 8}, 0xFFFFFFFF);
   expect("bfe.s32 rd, ra, rb, rc;", 'r', {0x80000000, 40, 8}, 0xFFFFFFFF);
+  expect("bfe.s32 rd, ra, rb, rc;", 'r', {0x80000000, 40, 1}, 0xFFFFFFFF);
   expect("bfe.u32 rd, ra, rb, rc;", 'r', {0xFFFFFFFF, 40, 8}, 0);
   expect("bfe.u32 rd, ra, rb, rc;", 'r', {0xFFFFFFFF, 4, 0}, 0);
   expect("bfe.u64 ld, la, rb, rc;", 'l', {0xFFFFFFFFFFFFFFFF, 0, 64}, 0xFFFFFFFFFFFFFFFF);
