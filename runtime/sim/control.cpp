@@ -4,6 +4,7 @@
 // immediate post-dominator), the other is parked with the place it continues at; the two are one again there.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "runtime/sim/decode.h"
@@ -159,6 +160,27 @@ BarrierArgs barrier_args(Warp& w, const Inst& in) {
   return {id, threads};
 }
 
+void barrier_sync(Warp&, const Inst&);
+
+constexpr std::uint16_t kUnaligned = 1;  ///< Inst::flags of barrier.sync: lanes may come to it from several places
+
+/// Where all other lanes of the warp wait at instructions of their own without .aligned for the same barrier, the warp
+/// is there: they go on behind those, each path on its own.
+void join_elsewhere(Warp& w, const Inst& in, const BarrierArgs& a) {
+  if (in.run != barrier_sync || !(in.flags & kUnaligned)) return;
+  const auto& code = w.block->launch->program.code;
+  const auto same = [&](const Held& h) {
+    const Inst& other = code[h.pc];
+    if (h.polls || other.run != barrier_sync || !(other.flags & kUnaligned) || other.guard >= 0) return false;
+    const auto value = [&](Ref r) { return w.in<std::uint32_t>(r)[std::countr_zero(h.mask)]; };
+    return value(other.ops[0]) == a.id &&
+           (in.ops[1] == kNoRef ? other.ops[1] == kNoRef : other.ops[1] != kNoRef && value(other.ops[1]) == a.threads);
+  };
+  if (!std::all_of(w.held.begin(), w.held.end(), same) || (w.mask | w.held_lanes) != w.live) return;
+  for (Held& h : w.held) ++h.pc, h.polls = true;
+  w.mask = w.live;
+}
+
 void require_whole_warp(Warp& w, const Inst& in, const BarrierArgs& a) {
   const std::uint32_t threads = w.block->launch->threads(), first = w.index * kLanes;
   const std::uint32_t exist = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
@@ -181,6 +203,7 @@ void require_whole_warp(Warp& w, const Inst& in, const BarrierArgs& a) {
 template <class Each>
 void arrive(Warp& w, const Inst& in, bool wait, Each&& each) {
   const BarrierArgs a = barrier_args(w, in);
+  join_elsewhere(w, in, a);
   require_whole_warp(w, in, a);
   Barrier& bar = w.block->barriers[a.id];
   if (bar.arrived == 0) bar.expected = a.threads;
@@ -268,6 +291,7 @@ Handler make_barrier(Form& f) {
   if (f.has("sync") == f.has("arrive")) return nullptr;
   if (f.has("arrive") && f.count() != 2) f.fail("needs a barrier and a number of threads");
   barrier_operands(f, 0, f.count());
+  if (f.name.starts_with("barrier") && !f.has("aligned")) f.inst.flags = kUnaligned;
   return f.has("sync") ? barrier_sync : barrier_arrive;
 }
 

@@ -122,6 +122,7 @@ void start(Warp& w) {
   k.clock.published.reset();
   k.clock.journal = t.journal;
   k.at_fence.reset();
+  k.at_issue.reset();
   k.fence_entry = 0;
   k.taken.clear();
   k.published = k.published_at_fence = {};
@@ -131,8 +132,15 @@ void start(Warp& w) {
 Agent issue(Warp& w, const Inst& in, int lane, Proxy proxy) {
   Agent a{&w, &in, static_cast<std::uint8_t>(lane), proxy, 0, 0, nullptr};
   if (!timeline(w).on) return a;
-  a.component = static_cast<std::uint16_t>(w.order.self + 1 + w.order.issued++ % kOperationComponents);
-  a.known = snapshot(w);
+  Knowledge& k = w.order;
+  a.component = static_cast<std::uint16_t>(k.self + 1 + k.issued++ % kOperationComponents);
+  // What the warp accesses from here on, the operations of this instruction do not know.
+  if (const U64 now = w.block->instructions; !k.at_issue || k.issued_at != now) {
+    k.at_issue = snapshot(w);
+    k.issued_at = now;
+    tick(w);
+  }
+  a.known = k.at_issue;
   return a;
 }
 

@@ -61,6 +61,8 @@ struct Knowledge {
   Clock clock;
   std::uint32_t self = 0;                 ///< its component; those of its operations follow
   std::uint32_t issued = 0;               ///< operations
+  std::uint64_t issued_at = 0;            ///< the block's instructions when the last was issued …
+  std::shared_ptr<const Clock> at_issue;  ///< … and what was known then; null: none was
   std::shared_ptr<const Clock> snapshot;  ///< a copy of the clock; null: changed since
   std::shared_ptr<const Clock> at_fence;  ///< the clock at the last fence; null: there was none
   std::uint32_t fence_entry = 0;          ///< of the journal, for at_fence; 0: none yet

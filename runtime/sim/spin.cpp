@@ -49,7 +49,8 @@ bool Spin::returned(const Warp& w) {
   if (w.pc == pc_ && same(w)) return found_ = true;
   if (steps_ < longest_) return false;
   // A state that is not part of the loop never comes back: later ones are tried (Brent's method).
-  longest_ = again_ ? kLongest + 1 : longest_ * 2;
+  longest_ = tries_ == 1 ? kLongest + 1 : longest_ * 2;
+  if (tries_ > 1) --tries_;
   remember(w);
   return false;
 }
@@ -58,10 +59,10 @@ bool Spin::found(const Warp& w) const { return found_ && changes_ == changes(w);
 
 void Spin::resume(const Warp& w) {
   if (changes_ == changes(w)) return;
-  // In the middle of a loop, what it still does there comes of what it read before the change.
-  if (found_) again_ = true;
-  else longest_ = 16;
-  longest_ = std::max<std::uint64_t>(2 * longest_, 64);
+  // In the middle of a loop, what it still does there comes of what it read before the change: it need not come back to
+  // this state, but to the next that is remembered. One that came back is as long as it was: steps_.
+  if (found_) tries_ = kTries;
+  longest_ = std::max<std::uint64_t>(found_ ? 2 * steps_ : 0, 64);
   found_ = false;
   remember(w);
 }

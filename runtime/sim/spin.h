@@ -46,6 +46,7 @@ class Spin {
 
  private:
   static constexpr std::uint64_t kLongest = 1 << 14;  ///< instructions until a loop comes back
+  static constexpr int kTries = 3;                    ///< of a warp that came back and was woken by a change
   static constexpr std::size_t kReads = 16;
 
   void remember(const Warp&);
@@ -58,7 +59,8 @@ class Spin {
   std::uint32_t pc_ = 0, active_ = 0, reconverge_ = 0;
   std::uint64_t changes_ = 0;  ///< the count when it was remembered
   std::uint64_t steps_ = 0, longest_ = 16;
-  bool found_ = false, again_ = false;
+  bool found_ = false;
+  int tries_ = 0;  ///< states that are remembered until it counts as watched in vain; 0: until loops are too long
   std::vector<Read> reads_;
 };
 

@@ -214,6 +214,18 @@ DONE: mov.u32 %r9, %r3;)",
               [](U32 t) { return t / 64 + 1; }, {{1, 1, 1}, {128, 1, 1}, 0});
 }
 
+TEST(Barrier, WithoutAlignedLanesComeFromSeveralPlaces) {
+  // Three paths of each warp, each with a barrier of its own; then all meet at one. Twice, so that they are one again.
+  expect_each(R"(
+  .shared .align 4 .b8 tile[512]; mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r3, %r2, %r3; sub.u32 %r4, 127, %r1; shl.b32 %r4, %r4, 2; add.u32 %r4, %r2, %r4;
+  mov.u32 %r9, %r1; mov.u32 %r5, 0; rem.u32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 0; setp.eq.u32 %p2, %r6, 1;
+LOOP: st.shared.b32 [%r3], %r9; @%p1 bra FIRST; @%p2 bra SECOND; barrier.sync 2, 128; bra MEET;
+FIRST: barrier.sync 2, 128; bra MEET;
+SECOND: barrier.sync 2, 128;
+MEET: ld.shared.b32 %r9, [%r4]; bar.sync 0; add.u32 %r9, %r9, 1; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 3; @%p3 bra LOOP;)",
+              [](U32 t) { return 130 - t; }, {{1, 1, 1}, {128, 1, 1}, 0});
+}
+
 TEST(Barrier, ReductionsCountAllThreads) {
   expect_each(R"(
   setp.lt.u32 %p1, %r1, 40; bar.red.popc.u32 %r2, 0, %p1;

@@ -143,6 +143,11 @@ TEST_F(Faults, BarrierInDivergentCodeIsReported) {
   EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 bra L1; bra L2; L1: bar.sync 0; L2:"),
               HasSubstr("a warp of which 16 threads have exited"));
 }
+TEST_F(Faults, LanesAtDifferentBarriersAreReported) {
+  EXPECT_THAT(
+      message("setp.lt.u32 %p1, %r1, 16; @%p1 bra L1; bra L2; L1: barrier.sync 1; bra L3; L2: barrier.sync 0; L3:"),
+      HasSubstr("reached by 16 of the 32 threads of the warp"));
+}
 TEST_F(Faults, BarrierWithExitedLanesIsReported) {
   EXPECT_THAT(message("setp.lt.u32 %p1, %r1, 16; @%p1 exit; bar.sync 0;"),
               HasSubstr("a warp of which 16 threads have exited"));

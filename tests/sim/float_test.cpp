@@ -230,6 +230,7 @@ TEST(Convert, EightBitFloatsSaturate) {
   EXPECT_EQ(e4m3(1.0625001f), 0x39u);  // just above the tie of 1 and 1.125: one rounding, not two
   expect("cvt.rn.satfinite.e5m2x2.f32 hd, ra, rb;", 'h', {f(1e9f), f(1.0f)}, 0x7B3C);
   expect("cvt.rn.satfinite.e4m3x2.f16x2 hd, ra;", 'h', {0x3C00C000}, 0x38C0);
+  expect("cvt.rn.satfinite.relu.e4m3x2.f32 hd, ra, rb;", 'h', {f(-0.0f), f(1.0f)}, 0x0038);
   // Every code of both formats survives the way through f16.
   for (U64 b = 0; b < 256; ++b) {
     if ((b & 0x7F) < 0x7F)

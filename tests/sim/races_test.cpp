@@ -69,6 +69,23 @@ TEST(Races, OtherBlocksOfTheClusterRace) {
                   {{2, 1, 1}, {32, 1, 1}, 0, {2, 1, 1}}),
             "no fault");
 }
+TEST(Races, TheIssuerOfACopyWaitsForItToo) {
+  const std::string copy =
+      "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3; mov.u32 %r5, 7; st.shared.b32 [%r2], %r5;"
+      "cp.async.ca.shared.global [%r2], [%rd3], 4; cp.async.commit_group;\n";
+  const std::string wait = "cp.async.wait_group 0;\n";
+  const auto of_words = [](const std::string& body) {
+    ThreadProgram p{kWords + body, "sm_90a", {{1, 1, 1}, {32, 1, 1}, 0}};
+    p.data.resize(32, 9);
+    return fault_of(std::move(p));
+  };
+  for (const char* access : {"st.shared.b32 [%r2], %r1;", "ld.shared.b32 %r9, [%r2];", "st.global.b32 [%rd3], %r1;",
+                             "add.u32 %r6, %r2, 4; setp.lt.u32 %p1, %r1, 31; @%p1 st.shared.b32 [%r6], %r1;"}) {
+    EXPECT_THAT(of_words(copy + access + wait), AllOf(HasSubstr("race on "), HasSubstr("cp.async"))) << access;
+    EXPECT_EQ(of_words(copy + wait + access), "no fault") << access;
+  }
+  EXPECT_EQ(of_words(copy + "ld.global.b32 %r9, [%rd3];" + wait), "no fault");
+}
 
 }  // namespace
 }  // namespace kiln::test

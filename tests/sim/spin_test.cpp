@@ -6,6 +6,7 @@
 
 #include "tests/sim/schedules.h"
 #include "tests/sim/thread_program.h"
+#include "tests/support/knob.h"
 
 namespace kiln::test {
 namespace {
@@ -165,6 +166,18 @@ TEST(Spins, ThatSomebodyEndsAreNone) {
   p.data.resize(64);
   const auto got = p.run();
   for (U32 i = 0; i < 64; ++i) EXPECT_EQ(got[i], i + 1);
+}
+TEST(Spins, ThatManyChangesDoNotEndTakeFewSteps) {
+  // Blocks go on in the order opposite to that of the rounds: nearly all of them look in vain after each change.
+  const Knob steps("KILN_SIM_STEPS", "100000");
+  ThreadProgram p{
+      "mov.u32 %r2, %ctaid.x; sub.u32 %r9, 263, %r2;\n"
+      "WAIT: ld.acquire.gpu.global.b32 %r3, [%rd2]; setp.ne.u32 %p2, %r3, %r9; @%p2 bra WAIT;\n"
+      "red.release.gpu.global.add.u32 [%rd2], 1;",
+      "sm_90a",
+      {{264, 1, 1}, {1, 1, 1}, 0}};
+  p.data.resize(264);
+  EXPECT_EQ(fault_of(p), "no fault");
 }
 TEST(Spins, ForACopyTakeIt) {
   // A warp polls the word that its own copy writes last, instead of waiting for the mbarrier.
