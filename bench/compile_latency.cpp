@@ -50,13 +50,12 @@ double launch_ms(const Workload& w, const Stream& stream) {
 // --- and the one that asks
 // --------------------------------------------------------------------------------------------
 
-// All that the process prints; the driver's own cache of assembled PTX is off, so that cold is cold.
+// All that the process prints.
 std::string run_probe(const std::vector<Case>& cases, const std::string& environment) {
   std::string probe;
   for (const Case& c : cases) probe += (probe.empty() ? "[" : ",") + to_json(c);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command =
-      fmt::format("CUDA_CACHE_DISABLE=1 {} '{}' bench --probe '{}]' 2>&1", environment, program, probe);
+  const std::string command = fmt::format("{} '{}' bench --probe '{}]' 2>&1", environment, program, probe);
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw UserError("cannot start " + program);
   std::string output;
@@ -66,9 +65,12 @@ std::string run_probe(const std::vector<Case>& cases, const std::string& environ
   return output;
 }
 
-/// [{"first": milliseconds, "again": …}, …], one for each case.
+/// [{"first": milliseconds, "again": …}, …], one for each case. The driver's own cache of what it assembled begins as
+/// empty as Kiln's.
 nlohmann::json launches(const std::vector<Case>& cases, const CacheFolder& cache) {
-  return nlohmann::json::parse(run_probe(cases, fmt::format("KILN_LOG=0 KILN_CACHE_DIR='{}'", cache.path())));
+  return nlohmann::json::parse(run_probe(
+      cases, fmt::format("KILN_LOG=0 KILN_CACHE_DIR='{0}/kiln' CUDA_CACHE_DISABLE=0 CUDA_CACHE_PATH='{0}/driver'",
+                         cache.path())));
 }
 
 /// Milliseconds by stage: the tables that KILN_TIME prints, added up.
@@ -76,7 +78,7 @@ std::map<std::string, double> stages(const Case& what) {
   static const std::map<std::string, std::string> kParts{
       {"trace", "trace"}, {"emit", "llvm"}, {"llvm", "llvm"}, {"ptx", "llvm"}, {"load", "driver"}};
   std::map<std::string, double> ms;
-  std::istringstream output(run_probe({what}, "KILN_LOG=1 KILN_TIME=1"));
+  std::istringstream output(run_probe({what}, "KILN_LOG=1 KILN_TIME=1 CUDA_CACHE_DISABLE=1"));
   bool inside = false;
   for (std::string line; std::getline(output, line);) {
     std::string stage;

@@ -442,6 +442,17 @@ TEST_F(CudaLaunch, RefusedLinkerStillLoadsThePtx) {
   launch(*kernel, Stream(d), {1}, args.pack);
 }
 
+// The linker would leave setmaxnreg out.
+TEST_F(CudaLaunch, PtxWhoseRolesMoveRegistersIsNotLinked) {
+  KernelImage image = add_image();
+  image.ptx.insert(image.ptx.find("ret;"), "setmaxnreg.dec.sync.aligned.u32 40;\n");
+  const Device d = open();
+  ::testing::internal::CaptureStderr();
+  const auto kernel = d.load(image);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(kernel->cubin(), "");
+}
+
 TEST_F(CudaLaunch, BadPtxIsAnErrorWithTheAssemblersLogAndAUsableDevice) {
   KernelImage image = add_image();
   image.ptx = "BAD";
