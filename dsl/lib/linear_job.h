@@ -127,7 +127,7 @@ struct Operands {
             device.target(),
             device.sm_count(),
             direct,
-            crowded || (kPairs && options.promote != 0),
+            crowded || (kPairs && !direct && options.promote != 0),
             kRounds ? options.precision : Precision::exact};
   }
   /// A measured plan is one for some number of rows, so bits that do not depend on it take the table's.

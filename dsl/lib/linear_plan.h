@@ -21,7 +21,7 @@ struct LinearShape {
   std::string target;                      ///< "sm_90a"
   int sms = 132;                           ///< multiprocessors there
   bool direct = false;                     ///< operands are multiplied as they lie in memory, in rows of whole 16 bytes
-  bool crowded = false;                    ///< the chain, or sums of parts of k, need many registers beside the sums
+  bool crowded = false;                    ///< the chain, or on mma.sync sums of parts of k, need many registers beside
   Precision precision = Precision::exact;  ///< of f32 beside f32
 };
 

@@ -55,7 +55,7 @@ TEST(LinearExplain, OtherTypesOfWarpgroupsToo) {
   const auto multiplies = [](const lib::LinearExplanation& e) { return e.kernels.at(0).multiplies; };
   const auto f8 = explained_types<f8e4m3, bf16>({}, kRows), fast = explained_types<f8e4m3, bf16>({.promote = 0}, kRows),
              tf32 = explained_types<float, float>({.precision = Precision::tf32}, kRows);
-  EXPECT_EQ(f8.plan, "128x128x128 num_warps=8");
+  EXPECT_EQ(f8.plan, "128x256x128 num_warps=8");
   EXPECT_THAT(multiplies(f8), Contains(HasSubstr("wgmma m64n128k32 f32.e4m3.e4m3")));
   EXPECT_THAT(multiplies(fast), Contains(HasSubstr("wgmma m64n256k32 f32.e4m3.e4m3")));
   EXPECT_EQ(tf32.plan, "128x256x32 num_warps=8");
