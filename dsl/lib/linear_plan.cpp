@@ -29,9 +29,8 @@ constexpr Rule kRules[] = {
     {kAny, 16, 8, {64, 16, 32, false}},
     {kAny, 64, 2, {64, 64, 64, false}},
     {kAny, 64, 8, {64, 64, 16, false}},
-    // The rest: small results in more blocks. Four warps have 64 x 64 each, for which eight would read half again as
-    // much
-    // from shared memory: 346 us at 4096^3 bf16 for sm_80 on an H200, 443 with eight.
+    // The rest: small results in more blocks. Four warps have 64 x 64 each; eight would read half again as
+    // much from shared memory: 346 us at 4096^3 bf16 for sm_80 on an H200, 443 with eight.
     {256, 1024, 2, {64, 64, 64, false}},
     {kAny, kAny, 1, {128, 128, 128, false}},
     {kAny, kAny, 2, {128, 128, 64, false}},
